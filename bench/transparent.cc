@@ -2,7 +2,7 @@
 // for a cut beside a memcpy of its memory, and how long it takes to bring it back from the pool;
 // and the same for a cut that keeps what did not change, where a twentieth of the memory did; and
 // for a forked snapshot, beside a bare fork of the same process, and what it costs the process to
-// rewrite all of its memory after it.
+// rewrite all of its memory after it. Then the same process in a job (transparent_job.h).
 // Each repetition measures limit and ours in turn. The process is this program with --child; it
 // does not know that it is saved.
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include "base/stream_copy.h"
 #include "bench/harness/program.h"
 #include "bench/harness/samples.h"
+#include "bench/transparent_job.h"
 #include "capture/companion/boot_process.h"
 #include "capture/companion/snapshot.h"
 #include "capture/image/format/image.h"
@@ -224,7 +225,8 @@ void copy_memory(std::span<std::byte> to, Bytes from, Samples& samples) {
   samples.add("memcpy_s", seconds_since(began));
 }
 
-Json run(const Options& options) {
+Json run(Options options) {
+  options.dir = std::filesystem::absolute(options.dir);  // an agent runs in a folder of its own
   std::filesystem::create_directories(options.dir);
   const std::string ready = options.dir + "/ready";
   std::filesystem::remove(ready);
@@ -247,12 +249,18 @@ Json run(const Options& options) {
     cut(*boot, /*keeps=*/true, samples);
     cut_by_snapshot(*boot, ready, samples);
   }
-  Json json{{"memory_mib", options.mib},
+  measure_job({{self, "--child", std::to_string(options.mib), ready}, ready, options.mib}, options,
+              samples);
+  Json json{{"benchmark", "transparent"},
+            {"memory_mib", options.mib},
             {"image_over_memory_mib", (object_bytes - bytes) / 1.0 / mebibyte}};
   samples.write_to(json);
   json["ratios"] =
       compare(samples, {{"stopped_over_memcpy", "stopped_s", "memcpy_s", 1.25},
                         {"restart_over_memcpy", "restart_pool_s", "memcpy_s", 4},
+                        {"image_local_over_raw_write", "local_s", "raw_write_s", 1.15},
+                        {"image_cold_over_raw_read", "restart_cold_s", "raw_read_s", 1.2},
+                        {"image_cold_over_read_new", "restart_cold_s", "raw_read_new_s", 1.2},
                         {"kept_over_full_stopped", "kept_stopped_s", "stopped_s", 0.125},
                         {"kept_over_full_bytes", "kept_mib", "mib", 0.125},
                         {"snapshot_over_fork", "snapshot_stopped_s", "bare_fork_s", 4}});
@@ -263,10 +271,26 @@ void print_table(const Json& json) {
   std::printf("one process of %llu MiB; image larger than that by %.1f MiB\n",
               json.at("memory_mib").get<unsigned long long>(),
               json.at("image_over_memory_mib").get<double>());
-  for (const char* key :
-       {"memcpy_s", "stopped_s", "agreeing_s", "describing_s", "cut_s", "restart_pool_s",
-        "kept_stopped_s", "kept_describing_s", "kept_cut_s", "bare_fork_s", "snapshot_stopped_s",
-        "snapshot_describing_s", "snapshot_s", "rewrite_s", "rewrite_beside_snapshot_s"}) {
+  for (const char* key : {"memcpy_s",
+                          "stopped_s",
+                          "agreeing_s",
+                          "describing_s",
+                          "cut_s",
+                          "restart_pool_s",
+                          "kept_stopped_s",
+                          "kept_describing_s",
+                          "kept_cut_s",
+                          "bare_fork_s",
+                          "snapshot_stopped_s",
+                          "snapshot_describing_s",
+                          "snapshot_s",
+                          "rewrite_s",
+                          "rewrite_beside_snapshot_s",
+                          "raw_write_s",
+                          "local_s",
+                          "raw_read_s",
+                          "raw_read_new_s",
+                          "restart_cold_s"}) {
     std::printf("  %-26s %8.1f ms\n", key, 1e3 * json.at(key).get<double>());
   }
   for (const auto& [name, ratio] : json.at("ratios").items()) {

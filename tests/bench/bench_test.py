@@ -146,6 +146,13 @@ class Benchmarks(unittest.TestCase):
                 "encode", "encode_in_turn", "isal", "rebuild")], 2)
             self.assertEqual(set(result["ratios"][f"encode_{shape}_over_isal"]), RATIO_KEYS)
 
+    def test_transparent(self):
+        result = self.run_one("transparent", "--mib", "16", "--repetitions", "2")
+        self.check_samples(result, ("stopped_s", "restart_pool_s", "local_s", "raw_write_s",
+                                    "restart_cold_s", "raw_read_s", "raw_read_new_s"), 2)
+        for ratio in result["ratios"].values():
+            self.assertEqual(set(ratio), RATIO_KEYS)
+
     def test_net(self):
         result = self.run_one("net", "--mib", "32", "--repetitions", "2")
         self.check_samples(result, ("stream_s", "tcp_s"), 2)
