@@ -172,6 +172,18 @@ class Benchmarks(unittest.TestCase):
                         "restart_s", "disk_bytes_per_s"):
                 self.assertGreater(case[key], 0, (key, case["launcher"]))
 
+    @unittest.skipUnless(shutil.which("mpirun.openmpi") or shutil.which("mpiexec.mpich"), "no MPI")
+    def test_what_mpi_calls_cost(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "bench" / "mpi_calls"
+        command = [script, "--quick", "--json", "--build", BIN.parent]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for case in json.loads(done.stdout)["launchers"].values():
+            self.assertLessEqual({"comm_rank_ns", "latency_ns", "memory_mib", "start_s"},
+                                 set(case["ratios"]))
+            for of in case["samples"].values():
+                self.assertTrue(all(value > 0 for one in of.values() for value in one), of)
+
     def test_wrong_agent_is_reported(self):
         command = [BIN / "checkpoint", "--agent", "/nonexistent", "--mib", "1", "--dir",
                    self.folder.name + "/none"]

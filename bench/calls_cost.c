@@ -1,10 +1,12 @@
 // What calls cost, the least of many: nanoseconds of calls that are counted and of one that is not,
-// latency and bandwidth between two ranks. Usage: calls_cost [threads], on two ranks. threads: it
-// asks for MPI_THREAD_MULTIPLE
+// latency and bandwidth between two ranks; and the memory of rank 0.
+// Usage: calls_cost [threads | start], on two ranks. threads: it asks for MPI_THREAD_MULTIPLE.
+// start: it begins and ends, no more, on any number of ranks.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { times = 61 };
 static int rank;
@@ -81,10 +83,28 @@ static void barrier(void) {
   print("Barrier, ns", all, 1e9);
 }
 
+// Of its own, and what it alone has mapped: nobody else pays for that. The process that started
+// this one is its companion, where it has one.
+static void memory(const char* what, int process) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/smaps_rollup", process);
+  FILE* file = fopen(path, "r");
+  char line[256];
+  long kib = 0, found = 0;
+  while (file && fgets(line, sizeof line, file)) {
+    if (sscanf(line, "Private_%*[CD]%*[a-z]: %ld", &found) == 1) kib += found;
+  }
+  if (file) fclose(file);
+  if (rank == 0) printf("%-34s %10.2f\n", what, (double)kib / 1024);
+}
+
 int main(int argc, char** argv) {
+  const char* how = argc > 1 ? argv[1] : "";
   int level = 0;
-  MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  MPI_Init_thread(&argc, &argv, strcmp(how, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
+                  &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (!strcmp(how, "start")) return MPI_Finalize();
   no_message();
   to_itself();
   barrier();
@@ -92,6 +112,8 @@ int main(int argc, char** argv) {
   ping_pong(1024, 200, "latency of 1 KiB, ns", 1e9);
   ping_pong(65536, 20, "64 KiB, GB/s", -1);
   ping_pong(4 << 20, 2, "4 MiB, GB/s", -1);
+  memory("memory, MiB", getpid());
+  memory("of its parent, MiB", getppid());
   MPI_Finalize();
   return 0;
 }
