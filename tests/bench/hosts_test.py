@@ -5,6 +5,7 @@ should.
 import copy
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -13,7 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "bench"))
-from hosts import blocked, documents, mini, replication, restarts, strategies  # noqa: E402
+from hosts import (blocked, documents, intervals, mini, replication, restarts,  # noqa: E402
+                   strategies)
 
 RATIO_KEYS = {"ours", "limit", "value", "target", "at_least", "reached"}
 PARTS = {"replication": replication, "blocked": blocked, "restart": restarts}
@@ -63,6 +65,28 @@ class Hosts(unittest.TestCase):
             self.check_samples(one["one_network"], ("blocked_s", "safe_s", "base_s"))
             self.assertIn("overhead_percent", one["one_network"])
         self.assertEqual([row[0] for row in strategies.rows(result)][-1], "parity (1, 1)")
+
+    @unittest.skipIf(mini.what_is_missing(BUILD), "no cluster can be made here")
+    @unittest.skipUnless(shutil.which("hpcc"), "no hpcc")
+    def test_hpcc_saved_again_and_again(self):
+        done = run("storage_strategies", "--quick", "--json", "--program", "hpcc", "--size", "200",
+                   "--only", "replicas_1", "--only", "unsaved")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)["hpcc"]
+        self.check_samples(result["native"], ("run_s",))
+        self.assertEqual(set(result["strategies"]), {"unsaved", "replicas_1"})
+        [one] = result["strategies"]["replicas_1"]["intervals"].values()
+        self.check_samples(one, ("run_s", "versions", "bytes_per_node"))
+        self.assertEqual(len(list(intervals.rows(result))), 3)
+
+    @unittest.skipIf(mini.what_is_missing(BUILD), "no cluster can be made here")
+    def test_unchanged_programs(self):
+        done = run("unchanged", "--quick", "--json", "--hosts", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [case] = json.loads(done.stdout)["cases"]
+        self.assertEqual((case["hosts"], case["ranks"]), (2, 2))
+        self.check_samples(case, ("native_s", "watched_s", "cut_s", "copy_s", "bytes", "local_s",
+                                  "restart_s", "disk_bytes_per_s"))
 
     def test_a_whole_run_only_is_written(self):
         done = run("cluster", "--quick", "--write-docs")
