@@ -277,10 +277,11 @@ Status refuse_unknown_variables() {
     sections.push_back(environment_name(key.name.substr(0, key.name.find('.') + 1)));
   for (const std::string& name : our_environment()) {
     if (std::ranges::count(other_variables, name) > 0) continue;
+    if (std::ranges::count(keys, name) > 0) continue;
     const auto [near, away] = nearest(name, keys);
     const bool has_section = std::ranges::any_of(
         sections, [&name](const std::string& section) { return name.starts_with(section); });
-    if (away == 1 || (away > 1 && has_section))
+    if (away == 1 || has_section)
       return Error(Code::config, fmt::format("unknown environment variable {}; did you mean {}? "
                                              "Unset or rename one that is not meant for Backstay",
                                              name, near));
