@@ -15,6 +15,7 @@
 #include "agent/disk/home_mark.h"
 #include "agent/disk/job_lock.h"
 #include "agent/disk/lost_files.h"
+#include "agent/disk/version_copy.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "bin/parts/agent_link.h"
@@ -32,7 +33,8 @@ using agent::CopyKeeper;
 using agent::LostFiles;
 
 constexpr double giver_patience_s = 600;  // a keeper may sync a large copy
-constexpr double keeper_patience_s = 60;
+constexpr double keeper_patience_s = 20;
+constexpr double keeper_ends_s = 10;  // one whose line has ended may sync a copy
 constexpr int round_pause_ms = 250;
 
 Status tell_agent(const Config& config, const std::string& job, VersionNumber version, RunId run) {
@@ -91,8 +93,8 @@ Result<std::string> greet_giver(agent::CopyLine& line) {
 }
 
 // The keeper of a line that has just ended may still hold it.
-Result<agent::HeldLock> lock_patiently(const std::string& dir, const std::string& job) {
-  constexpr double patience_s = 10;
+Result<agent::HeldLock> lock_patiently(const std::string& dir, const std::string& job,
+                                       double patience_s) {
   const std::uint64_t deadline = deadline_in(patience_s);
   for (;;) {
     auto lock = agent::lock_job(dir, job);
@@ -152,7 +154,8 @@ Result<int> keep_copies(const Config& config, const std::string& host) {
   BACKSTAY_TRY(check_job_name(job));
   BACKSTAY_TRY(check_storage(line, config.storage.dir));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
-  BACKSTAY_ASSIGN(const agent::HeldLock lock, lock_patiently(config.storage.dir, job));
+  BACKSTAY_ASSIGN(const agent::HeldLock lock,
+                  lock_patiently(config.storage.dir, job, keeper_ends_s));
   CopyKeeper keeper({.tier = &stored.tier(),
                      .job = job,
                      .host = host,
@@ -202,10 +205,16 @@ Result<int> bring_copies(const Config& config, const std::string& job,
                        return {};
                      return Error(Code::unsupported, folder + " is not the folder that it was");
                    }});
+  // The host of the `backstay run` that has laid the keeper's line may be lost too: then the line
+  // does not end, and the keeper waits for its next word.
+  constexpr double patience_s = keeper_patience_s + keeper_ends_s;
   std::vector<agent::HeldLock> locks;
   for (const std::string& name : of) {
-    BACKSTAY_ASSIGN(auto lock, lock_patiently(config.storage.dir, name));
+    BACKSTAY_ASSIGN(auto lock, lock_patiently(config.storage.dir, name, patience_s));
     locks.push_back(std::move(lock));
+    // Nothing can be fetched of these, they never were *protected*, and another keeper may have
+    // them whole.
+    BACKSTAY_TRY(agent::remove_unfinished(stored.tier(), name));
     BACKSTAY_ASSIGN(const auto versions, agent::scan(stored.tier(), name));
     for (const agent::StoredVersion& version : versions) {
       const auto note = agent::read_note(stored.tier(), name, version.version);

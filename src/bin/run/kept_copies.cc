@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
+#include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -24,7 +24,8 @@ using Json = nlohmann::ordered_json;
 // Copies of one host's files, wherever they are.
 struct Kept {
   std::string host;  // that has written them, as a `backstay run` has reached it
-  std::vector<std::pair<VersionNumber, std::string>> keepers = {};  // newest version there, host
+  // Newest version there, host; that with the newest one comes last.
+  std::vector<std::pair<VersionNumber, std::string>> keepers = {};
 };
 using KeptOf = std::map<std::string, Kept>;  // by the job of files
 
@@ -45,7 +46,7 @@ bool can_read(const Read& read) {
   }
 }
 
-KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
+KeptOf find_copies(const std::string& job, const RunHosts& hosts, const Say& say) {
   constexpr double work_s = 10;
   std::vector<std::string> asked = hosts.reach().all;
   if (std::ranges::none_of(asked, [](const std::string& host) { return is_this_host(host); }))
@@ -56,8 +57,15 @@ KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
   const auto answers = hosts.ask_each(questions, work_s);
   KeptOf all;
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    const Json list = answers[i].ok() ? Json::parse(*answers[i], nullptr, false) : Json::array();
-    if (!list.is_array()) continue;
+    const Json list = answers[i].ok() ? Json::parse(*answers[i], nullptr, false) : Json();
+    if (!list.is_array()) {
+      say("lost_host_busy",
+          fmt::format("{} does not tell whether it has copies of captured files; those that it may "
+                      "have are not brought home before the next start",
+                      asked[i]),
+          {{"keeper", asked[i]}});
+      continue;
+    }
     for (const Json& one : list) {
       (void)can_read([&] {
         const std::string host = one.value("host", "");
@@ -68,7 +76,7 @@ KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
       });
     }
   }
-  for (auto& [name, kept] : all) std::ranges::sort(kept.keepers, std::greater<>());
+  for (auto& [name, kept] : all) std::ranges::sort(kept.keepers);
   return all;
 }
 
@@ -79,7 +87,7 @@ bool is_lost(const Config& config, const std::string& job, const std::string& fi
   FilesOfHost one{files_job, host_of(files_job, job)};
   one.here = is_of_host(one, job, host_name());
   for (const std::string& host : hosts.reach().all)
-    if (is_of_host(one, job, host)) one.in_use = host;
+    if (host == kept.host || is_of_host(one, job, host)) one.in_use = host;
   if (one.here || one.in_use) return has_lost_its_disk(config, one, &hosts);
   if (!hosts.ask_each({{kept.host, {"version"}}}, work_s).front().ok()) return true;
   say("lost_host_busy",
@@ -122,13 +130,14 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
   constexpr double work_s = 24 * 3600;
   if (hosts == nullptr || !hosts->reach().command) return;
   // By turn, and by keeper. Of several keepers of a job the one with the newest version has the
-  // first turn. A keeper brings the files of several hosts together, as they may have the same
-  // paths.
-  std::map<std::pair<std::size_t, std::string>, std::vector<std::string>> steps;
-  for (const auto& [files_job, kept] : find_copies(job, *hosts)) {
+  // last turn, 0: what it brings replaces older files of the same paths. A keeper brings the files
+  // of several hosts together, as they may have the same paths.
+  std::map<std::pair<std::ptrdiff_t, std::string>, std::vector<std::string>> steps;
+  for (const auto& [files_job, kept] : find_copies(job, *hosts, say)) {
     if (!is_lost(config, job, files_job, kept, *hosts, say)) continue;
-    for (std::size_t rank = 0; rank < kept.keepers.size(); ++rank)
-      steps[{rank, kept.keepers[rank].second}].push_back(files_job);
+    std::ptrdiff_t turn = 0;
+    for (auto keeper = kept.keepers.rbegin(); keeper != kept.keepers.rend(); ++keeper)
+      steps[{turn--, keeper->second}].push_back(files_job);
   }
   for (const auto& [step, files_jobs] : steps) {
     const std::string& keeper = step.second;
