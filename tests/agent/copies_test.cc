@@ -39,6 +39,7 @@ struct CopiesWorld {
 
   Status heard(VersionNumber version) {
     if (!agent_lives) return Error(Code::agent_lost, "no agent");
+    if (is_renamed) return Error(Code::state, "renamed on its way");
     told.push_back(version);
     return {};
   }
@@ -110,6 +111,7 @@ struct CopiesWorld {
   std::uint64_t breaks_at = never;
   bool answer_is_lost = false;  // of the question at which it breaks
   bool agent_lives = true;
+  bool is_renamed = false;  // as the agent says
   std::vector<VersionNumber> told;
 };
 
@@ -187,6 +189,18 @@ TEST_F(CopiesTest, AnAgentThatComesLaterIsTold) {
   EXPECT_EQ(round->copies, 1u);
   EXPECT_EQ(round->troubles, Names{});
   agent_lives = true;
+  ASSERT_TRUE(keep().ok());
+  EXPECT_EQ(told, Versions{1});
+}
+
+TEST_F(CopiesTest, OfAFileThatIsRenamedOnItsWayAreNotSafeAndNoTrouble) {
+  is_renamed = true;
+  store(owner, 1, {file("/w/a", "a")});
+  const auto round = keep();
+  ASSERT_TRUE(round.ok());
+  EXPECT_EQ(round->troubles, Names{});
+  EXPECT_EQ(told, Versions{});
+  is_renamed = false;
   ASSERT_TRUE(keep().ok());
   EXPECT_EQ(told, Versions{1});
 }

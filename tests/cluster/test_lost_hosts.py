@@ -271,6 +271,27 @@ def test_copies_go_once_the_files_are_at_home(captured, whole):
     assert one.count("n2", "n1", "*") == 0
 
 
+def test_what_is_renamed_on_its_way_is_not_called_protected(captured, whole):
+    """The copy has the former name, so it would not come home."""
+    one = captured("n1", durable=False)
+    folder = f"/var/tmp/backstay-root/{one.job}.files.n1"
+    whole.on("n2", f"mkdir -p -m 700 {folder}; flock {folder}/lock sleep inf >/dev/null 2>&1 &")
+    whole.on("n0", f"echo old >{one.folder}/out/x")
+    write = ("import os; "
+             f"[open(f'out/{{name}}', 'w').write(name * {BYTES}) for name in ('x.tmp', 'b')]; "
+             "os.rename('out/x.tmp', 'out/x'); open('done', 'w'); open('never').read()")
+    running = one.start(["--retries", "0"], ["--host", "n1,n2", "-n", "1"],
+                        f'python3 -c "{write}"')
+    waiting.until(lambda: whole.on("n0", f"ls {one.folder}/done 2>/dev/null || true"), "files")
+    whole.on("n2", "pkill -x flock; pkill -x sleep")  # the keeper begins, with the oldest version
+    second = f"{folder}/v0000000000000002/commit.protected"
+    waiting.until(lambda: whole.on("n1", f"ls {second} 2>/dev/null || true"), "a protected one")
+    assert one.count("n1", "n1", "commit.protected") == 1
+    assert one.count("n2", "n1", "commit.local") == 2
+    whole("kill", "n1")
+    finish(running)
+
+
 def test_a_keeper_whose_line_is_silent_gives_way(captured, whole):
     """The host of `backstay run` falls silent, then the one that has written the files is lost."""
     one = captured("n1", durable=False)
