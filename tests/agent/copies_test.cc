@@ -9,6 +9,7 @@
 
 #include "agent/disk/copy_giver.h"
 #include "agent/disk/copy_keeper.h"
+#include "agent/disk/home_mark.h"
 #include "agent/disk/lost_files.h"
 #include "base/fd.h"
 #include "home_world.h"
@@ -80,14 +81,14 @@ struct CopiesWorld {
   }
 
   // The owner is lost: its disk is not read.
-  LostFiles::Outcome bring() {
+  LostFiles::Outcome bring(VersionNumber newer_elsewhere = 0) {
     const auto own = tier(keeper.files, std::make_shared<io::Faults>());
     LostFiles lost({.name = "job.files of lost hosts",
                     .durable = own.get(),
                     .files = &owner.files,
                     .clock = &owner.clock,
                     .same_folder = [](const std::string&) { return Status(); }});
-    lost.add(job);
+    lost.add(job, newer_elsewhere);
     return lost.bring();
   }
 
@@ -134,6 +135,22 @@ TEST_F(CopiesTest, BringTheFilesOfALostHostHome) {
   expect_is(owner, a);
   expect_is(owner, b);
   EXPECT_EQ(names(owner, "/w"), (Names{"a", "b"}));
+}
+
+TEST_F(CopiesTest, OlderOnesThanAnotherHostHasBroughtAreNoTrouble) {
+  for (const bool elsewhere : {true, false}) {
+    CopiesWorld world;
+    store(world.owner, 1, {world.file("/w/a", "old")});
+    ASSERT_TRUE(world.keep().ok());
+    world.owner.clock.advance(3 * second);
+    world.owner.put("/w/a", "newer");
+    EXPECT_EQ(world.bring(elsewhere ? 2 : 0).left.size(), elsewhere ? 0u : 1u);
+    EXPECT_EQ(io::read_file(world.owner.files, "/w/a", 100)->size(), 5u);
+    const auto own = CopiesWorld::tier(world.keeper.files, std::make_shared<io::Faults>());
+    const auto mark = read_home_mark(*own, look_at(*own, job, 1).record, 0);
+    ASSERT_TRUE(mark.ok() && *mark);
+    EXPECT_EQ((*mark)->files.empty(), elsewhere);
+  }
 }
 
 TEST_F(CopiesTest, WhatIsAtHomeHasNoneAndLosesTheOneItHad) {

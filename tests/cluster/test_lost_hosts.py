@@ -307,7 +307,7 @@ def test_a_keeper_whose_line_is_silent_gives_way(captured, whole):
     assert code == 0 and "brought 2 captured files home" in output, output
 
 
-def test_what_an_earlier_keeper_has_comes_before_what_the_last_one_has(captured, whole):
+def test_an_older_file_of_an_earlier_keeper_is_no_trouble(captured, whole):
     one = captured("n1", durable=False)
     write = ("import os; f = os.open('out/a', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n"
              "for line in iter(lambda: open('never').read(), 'end'):\n"

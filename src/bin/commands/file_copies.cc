@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -104,6 +105,19 @@ Result<agent::HeldLock> lock_patiently(const std::string& dir, const std::string
   }
 }
 
+// Of `JOB=VERSION`, where no name of a job has a `=`.
+std::map<std::string, VersionNumber> split(const std::vector<std::string>& of) {
+  std::map<std::string, VersionNumber> all;
+  for (const std::string& word : of) {
+    const auto end = std::min(word.find('='), word.size());
+    VersionNumber version = 0;
+    if (end < word.size())
+      std::from_chars(word.data() + end + 1, word.data() + word.size(), version);
+    all[word.substr(0, end)] = version;
+  }
+  return all;
+}
+
 // Nothing is left to bring, and nothing to export.
 bool nothing_is_left(tier::Tier& tier, const format::CommitRecord& record) {
   const auto mark = agent::read_home_mark(tier, record, 0);
@@ -195,6 +209,7 @@ Result<int> list_copies(const Config& config, const std::string& job) {
 Result<int> bring_copies(const Config& config, const std::string& job,
                          const std::vector<std::string>& of) {
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  const auto files_jobs = split(of);
   std::map<std::string, agent::FolderFacts> folders;
   LostFiles files({.name = job + ".files of lost hosts",
                    .durable = &stored.tier(),
@@ -209,7 +224,7 @@ Result<int> bring_copies(const Config& config, const std::string& job,
   // does not end, and the keeper waits for its next word.
   constexpr double patience_s = keeper_patience_s + keeper_ends_s;
   std::vector<agent::HeldLock> locks;
-  for (const std::string& name : of) {
+  for (const auto& [name, newer_elsewhere] : files_jobs) {
     BACKSTAY_ASSIGN(auto lock, lock_patiently(config.storage.dir, name, patience_s));
     locks.push_back(std::move(lock));
     // Nothing can be fetched of these, they never were *protected*, and another keeper may have
@@ -220,11 +235,11 @@ Result<int> bring_copies(const Config& config, const std::string& job,
       const auto note = agent::read_note(stored.tier(), name, version.version);
       if (note.ok() && *note) folders.insert((*note)->folders.begin(), (*note)->folders.end());
     }
-    files.add(name);
+    files.add(name, newer_elsewhere);
   }
   const LostFiles::Outcome outcome = files.bring();
   const Json all = outcome_json(outcome);
-  for (const std::string& name : of) {
+  for (const auto& [name, newer_elsewhere] : files_jobs) {
     const auto versions = agent::scan(stored.tier(), name);
     for (const agent::StoredVersion& version :
          versions.ok() ? *versions : std::vector<agent::StoredVersion>{})

@@ -1,10 +1,9 @@
 #include "bin/run/kept_copies.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstddef>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -24,8 +23,7 @@ using Json = nlohmann::ordered_json;
 // Copies of one host's files, wherever they are.
 struct Kept {
   std::string host;  // that has written them, as a `backstay run` has reached it
-  // Newest version there, host; that with the newest one comes last.
-  std::vector<std::pair<VersionNumber, std::string>> keepers = {};
+  std::vector<std::pair<VersionNumber, std::string>> keepers = {};  // newest version there, host
 };
 using KeptOf = std::map<std::string, Kept>;  // by the job of files
 
@@ -76,7 +74,7 @@ KeptOf find_copies(const std::string& job, const RunHosts& hosts, const Say& say
       });
     }
   }
-  for (auto& [name, kept] : all) std::ranges::sort(kept.keepers);
+  for (auto& [name, kept] : all) std::ranges::sort(kept.keepers, std::greater<>());
   return all;
 }
 
@@ -123,6 +121,12 @@ void tell(const std::string& job, const std::string& keeper, const Json& outcome
     say("lost_host_files_left", fmt::format("and {} more on {}", more, keeper), {{"files", more}});
 }
 
+std::string names_of(const std::map<std::string, VersionNumber>& files_jobs) {
+  std::string names;
+  for (const auto& [name, newest] : files_jobs) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 }  // namespace
 
 void bring_kept_files(const Config& config, const std::string& job, const RunHosts* hosts,
@@ -130,19 +134,20 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
   constexpr double work_s = 24 * 3600;
   if (hosts == nullptr || !hosts->reach().command) return;
   // By turn, and by keeper. Of several keepers of a job the one with the newest version has the
-  // last turn, 0: what it brings replaces older files of the same paths. A keeper brings the files
-  // of several hosts together, as they may have the same paths.
-  std::map<std::pair<std::ptrdiff_t, std::string>, std::vector<std::string>> steps;
+  // first turn. A keeper brings the files of several hosts together, as they may have the same
+  // paths.
+  std::map<std::pair<std::size_t, std::string>, std::map<std::string, VersionNumber>> steps;
   for (const auto& [files_job, kept] : find_copies(job, *hosts, say)) {
     if (!is_lost(config, job, files_job, kept, *hosts, say)) continue;
-    std::ptrdiff_t turn = 0;
-    for (auto keeper = kept.keepers.rbegin(); keeper != kept.keepers.rend(); ++keeper)
-      steps[{turn--, keeper->second}].push_back(files_job);
+    for (std::size_t turn = 0; turn < kept.keepers.size(); ++turn)
+      steps[{turn, kept.keepers[turn].second}][files_job] = kept.keepers[turn].first;
   }
-  for (const auto& [step, files_jobs] : steps) {
+  std::map<std::string, VersionNumber> brought;  // up to which version by a keeper before
+  for (const auto& [step, newest] : steps) {
     const std::string& keeper = step.second;
     Words words{"agent", "bring-copies", "--job", job};
-    for (const std::string& one : files_jobs) words.insert(words.end(), {"--of", one});
+    for (const auto& [files_job, version] : newest)
+      words.insert(words.end(), {"--of", fmt::format("{}={}", files_job, brought[files_job])});
     const auto answer = hosts->ask_each({{keeper, words}}, work_s).front();
     const Json outcome = answer.ok() ? Json::parse(*answer, nullptr, false) : Json();
     const bool told = outcome.is_object() && can_read([&] { tell(job, keeper, outcome, say); });
@@ -150,9 +155,12 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
       say("lost_host_busy",
           fmt::format("the files of {} are not brought home: {} has copies and did not "
                       "succeed; the next start tries again",
-                      fmt::join(files_jobs, ", "), keeper),
+                      names_of(newest), keeper),
           {{"keeper", keeper}});
+      continue;
     }
+    for (const auto& [files_job, version] : newest)
+      brought[files_job] = std::max(brought[files_job], version);
   }
 }
 
