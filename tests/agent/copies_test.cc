@@ -84,7 +84,7 @@ struct CopiesWorld {
   LostFiles::Outcome bring(VersionNumber newer_elsewhere = 0) {
     const auto own = tier(keeper.files, std::make_shared<io::Faults>());
     LostFiles lost({.name = "job.files of lost hosts",
-                    .durable = own.get(),
+                    .from = own.get(),
                     .files = &owner.files,
                     .clock = &owner.clock,
                     .same_folder = [](const std::string&) { return Status(); }});

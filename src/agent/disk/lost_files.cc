@@ -39,7 +39,7 @@ LostFiles::LostFiles(LostFilesWorld world)
 // --- what there is -------------------------------------------------------------------------------
 
 void LostFiles::add(const std::string& job, VersionNumber newer_elsewhere) {
-  const auto found = scan(*world_.durable, job);
+  const auto found = scan(*world_.from, job);
   if (!found.ok()) return outcome_.left.push_back({job, 0, "", found.error().message()});
   for (const StoredVersion& stored : *found) {
     if (!stored.damage.empty()) {
@@ -56,8 +56,8 @@ void LostFiles::add(const std::string& job, VersionNumber newer_elsewhere) {
 }
 
 void LostFiles::add_version(const format::CommitRecord& record, bool overtaken) {
-  auto files = open_files(*world_.durable, record);
-  const auto mark = read_home_mark(*world_.durable, record, node);
+  auto files = open_files(*world_.from, record);
+  const auto mark = read_home_mark(*world_.from, record, node);
   if (!files.ok() || !mark.ok()) {
     const Error& why = files.ok() ? mark.error() : files.error();
     return outcome_.left.push_back({record.job, record.version, "", why.message()});
@@ -105,7 +105,7 @@ LostFiles::Outcome LostFiles::bring() {
 
 Result<VersionFiles*> LostFiles::open(std::size_t version) {
   if (files_ == nullptr || opened_ != version) {
-    BACKSTAY_ASSIGN(files_, open_files(*world_.durable, versions_[version].record));
+    BACKSTAY_ASSIGN(files_, open_files(*world_.from, versions_[version].record));
     opened_ = version;
   }
   return files_.get();
@@ -202,7 +202,7 @@ void LostFiles::mark() {
     std::ranges::sort(version.not_home, {}, &format::FileNotHome::path);
     const format::CommitRecord& of = version.record;
     const Status marked = write_home_mark(
-        *world_.durable, {of.job, node, of.version, of.run, std::move(version.not_home)});
+        *world_.from, {of.job, node, of.version, of.run, std::move(version.not_home)});
     if (marked.ok()) {
       failpoint("home.6");
     } else {

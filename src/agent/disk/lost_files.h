@@ -24,7 +24,7 @@ namespace backstay::agent {
 // What the pointers name must outlive the LostFiles.
 struct LostFilesWorld {
   std::string name;  // for temporary names, which must differ from those of the hosts' agents
-  tier::Tier* durable = nullptr;                    // or the tier that has the copies
+  tier::Tier* from = nullptr;  // the durable directory, or the tier that has the copies
   io::FileSystem* files = &io::posix_filesystem();  // of the paths
   const Clock* clock = &system_clock();
   // Ok if the lost host had the same folder under this name; else why not.

@@ -212,7 +212,7 @@ Result<int> bring_copies(const Config& config, const std::string& job,
   const auto files_jobs = split(of);
   std::map<std::string, agent::FolderFacts> folders;
   LostFiles files({.name = job + ".files of lost hosts",
-                   .durable = &stored.tier(),
+                   .from = &stored.tier(),
                    .same_folder = [&](const std::string& folder) -> Status {
                      BACKSTAY_ASSIGN(const auto here, agent::look_at_folder(folder));
                      const auto there = folders.find(folder);
