@@ -56,7 +56,7 @@ struct CopiesWorld {
                      .host = "owner",
                      .dir = "/disk",
                      .look_at_folder = [this](const std::string& path) { return look(path, 7); },
-                     .kept = [this](VersionNumber version, RunId) { return heard(version); }});
+                     .copied = [this](VersionNumber version, RunId) { return heard(version); }});
     questions = 0;
     CopyKeeper one(
         {.tier = own.get(),
@@ -312,7 +312,7 @@ TEST(CopyGiver, GivesOneJobsFolderAlone) {
                    .host = "owner",
                    .dir = "/disk",
                    .look_at_folder = {},
-                   .kept = {}});
+                   .copied = {}});
   const auto listed = [&](const std::string& name) {
     return error_of(giver.answer(line_question("list", {{"name", name}})));
   };

@@ -101,7 +101,7 @@ Status CopyKeeper::copy(const StoredVersion& version) {
 
 Status CopyKeeper::tell(const StoredVersion& version) {
   const auto heard = theirs_.ask(
-      line_question("kept", {{"version", version.version}, {"run", version.record.run}}));
+      line_question("copied", {{"version", version.version}, {"run", version.record.run}}));
   failpoint("keeper.4");
   if (heard.ok()) return {};
   // The owner's agent may have ended, or brings a file to another name than the copy has: the next

@@ -153,7 +153,7 @@ Result<int> give_copies(const Config& config, const std::string& job) {
                           .host = host_name(),
                           .dir = config.storage.dir,
                           .look_at_folder = agent::look_at_folder,
-                          .kept = [&](VersionNumber version, RunId run) {
+                          .copied = [&](VersionNumber version, RunId run) {
                             return tell_agent(config, files_job, version, run);
                           }});
   agent::CopyLine line(STDIN_FILENO, STDOUT_FILENO, giver_patience_s);
