@@ -360,6 +360,20 @@ def test_a_host_that_does_not_tell_of_its_copies_is_named(captured, whole):
     assert code == 0 and "n2 does not tell whether it has copies" in output, output
 
 
+def test_keepers_that_end_without_a_word_are_told(captured, whole):
+    one = captured("n1", durable=False)
+    running = one.start(["--retries", "0"], ["--host", "n1,n2", "-n", "1"],
+                        f"{COPY} in/a; read x <never", failpoint="keeper.1=kill@1")
+    end = threading.Timer(DEADLINE_S, running.kill)
+    end.start()
+    lines = iter(running.stdout.readline, "")
+    told = next((line for line in lines if "without a word" in line), "")
+    end.cancel()
+    whole("kill", "n1")
+    finish(running)
+    assert "captured files of n1 are not copied to n2" in told, told
+
+
 def test_a_storage_folder_of_all_hosts_gets_no_copies_and_its_agent_is_not_locked_out(captured,
                                                                                      whole):
     one = captured(durable=False)

@@ -164,6 +164,9 @@ void CopyLines::take(Pair& pair, const std::string& line) {
 }
 
 void CopyLines::ended(Pair& pair) {
+  // One that was killed has none, and the next one may succeed.
+  if (pair.last_words.empty() && pair.in_vain > 1)
+    pair.last_words = "`backstay agent keep-copies` there ends without a word";
   if (!pair.last_words.empty())
     say_once("file_copies_ended",
              fmt::format("captured files of {} are not copied to {}: {}", pair.owner, pair.keeper,
