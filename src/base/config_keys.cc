@@ -333,7 +333,8 @@ const std::vector<ConfigSlot>& config_table() {
        false,
        "Copies of each node's part of a version on other nodes, level protected; fewer than the "
        "job "
-       "has nodes. Counts with several nodes."},
+       "has nodes. Counts with several nodes. 0: no copies, of captured files neither unless "
+       "protect.parity is set; of those another number means one copy."},
       {"protect.parity",
        BACKSTAY_SLOT(protect.parity),
        0,

@@ -9,6 +9,7 @@
 
 #include "agent/disk/copy_giver.h"
 #include "agent/disk/copy_keeper.h"
+#include "agent/disk/home_mark.h"
 #include "agent/disk/lost_files.h"
 #include "base/fd.h"
 #include "home_world.h"
@@ -39,6 +40,7 @@ struct CopiesWorld {
 
   Status heard(VersionNumber version) {
     if (!agent_lives) return Error(Code::agent_lost, "no agent");
+    if (is_renamed) return Error(Code::state, "renamed on its way");
     told.push_back(version);
     return {};
   }
@@ -54,7 +56,7 @@ struct CopiesWorld {
                      .host = "owner",
                      .dir = "/disk",
                      .look_at_folder = [this](const std::string& path) { return look(path, 7); },
-                     .kept = [this](VersionNumber version, RunId) { return heard(version); }});
+                     .copied = [this](VersionNumber version, RunId) { return heard(version); }});
     questions = 0;
     CopyKeeper one(
         {.tier = own.get(),
@@ -79,14 +81,14 @@ struct CopiesWorld {
   }
 
   // The owner is lost: its disk is not read.
-  LostFiles::Outcome bring() {
+  LostFiles::Outcome bring(VersionNumber newer_elsewhere = 0) {
     const auto own = tier(keeper.files, std::make_shared<io::Faults>());
     LostFiles lost({.name = "job.files of lost hosts",
-                    .durable = own.get(),
+                    .from = own.get(),
                     .files = &owner.files,
                     .clock = &owner.clock,
                     .same_folder = [](const std::string&) { return Status(); }});
-    lost.add(job);
+    lost.add(job, newer_elsewhere);
     return lost.bring();
   }
 
@@ -110,6 +112,7 @@ struct CopiesWorld {
   std::uint64_t breaks_at = never;
   bool answer_is_lost = false;  // of the question at which it breaks
   bool agent_lives = true;
+  bool is_renamed = false;  // as the agent says
   std::vector<VersionNumber> told;
 };
 
@@ -132,6 +135,22 @@ TEST_F(CopiesTest, BringTheFilesOfALostHostHome) {
   expect_is(owner, a);
   expect_is(owner, b);
   EXPECT_EQ(names(owner, "/w"), (Names{"a", "b"}));
+}
+
+TEST_F(CopiesTest, OlderOnesThanAnotherHostHasBroughtAreNoTrouble) {
+  for (const bool elsewhere : {true, false}) {
+    CopiesWorld world;
+    store(world.owner, 1, {world.file("/w/a", "old")});
+    ASSERT_TRUE(world.keep().ok());
+    world.owner.clock.advance(3 * second);
+    world.owner.put("/w/a", "newer");
+    EXPECT_EQ(world.bring(elsewhere ? 2 : 0).left.size(), elsewhere ? 0u : 1u);
+    EXPECT_EQ(io::read_file(world.owner.files, "/w/a", 100)->size(), 5u);
+    const auto own = CopiesWorld::tier(world.keeper.files, std::make_shared<io::Faults>());
+    const auto mark = read_home_mark(*own, look_at(*own, job, 1).record, 0);
+    ASSERT_TRUE(mark.ok() && *mark);
+    EXPECT_EQ((*mark)->files.empty(), elsewhere);
+  }
 }
 
 TEST_F(CopiesTest, WhatIsAtHomeHasNoneAndLosesTheOneItHad) {
@@ -187,6 +206,18 @@ TEST_F(CopiesTest, AnAgentThatComesLaterIsTold) {
   EXPECT_EQ(round->copies, 1u);
   EXPECT_EQ(round->troubles, Names{});
   agent_lives = true;
+  ASSERT_TRUE(keep().ok());
+  EXPECT_EQ(told, Versions{1});
+}
+
+TEST_F(CopiesTest, OfAFileThatIsRenamedOnItsWayAreNotSafeAndNoTrouble) {
+  is_renamed = true;
+  store(owner, 1, {file("/w/a", "a")});
+  const auto round = keep();
+  ASSERT_TRUE(round.ok());
+  EXPECT_EQ(round->troubles, Names{});
+  EXPECT_EQ(told, Versions{});
+  is_renamed = false;
   ASSERT_TRUE(keep().ok());
   EXPECT_EQ(told, Versions{1});
 }
@@ -281,7 +312,7 @@ TEST(CopyGiver, GivesOneJobsFolderAlone) {
                    .host = "owner",
                    .dir = "/disk",
                    .look_at_folder = {},
-                   .kept = {}});
+                   .copied = {}});
   const auto listed = [&](const std::string& name) {
     return error_of(giver.answer(line_question("list", {{"name", name}})));
   };

@@ -27,6 +27,21 @@ TEST_F(HomePlanTest, AFileMayBeRenamedBeforeItsTableIsKnown) {
   EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
 }
 
+// Copies of a version on other hosts have the former name.
+TEST_F(HomePlanTest, AVersionIsRenamedUntilItsFilesAreAtHome) {
+  store_[1].found.files = {{"/w/x.tmp", 10}, {"/w/y", 10}};
+  plan_.captured(1);
+  EXPECT_FALSE(plan_.is_renamed(1));
+  EXPECT_TRUE(plan_.move(1, "/w/x.tmp", "/w/x", 30).ok());
+  EXPECT_TRUE(plan_.is_renamed(1)) << "before its table is known";
+  plan_.recorded(record_of(1), 0);
+  EXPECT_EQ(step(), "look at 1");
+  EXPECT_TRUE(plan_.is_renamed(1));
+  EXPECT_FALSE(plan_.is_renamed(2));
+  run();
+  EXPECT_FALSE(plan_.is_renamed(1));
+}
+
 TEST_F(HomePlanTest, WhatIsNotKnownIsNotRenamedToWhereAnOlderOneIsOnItsWay) {
   store(1, {{"/w/x", 10}});
   EXPECT_EQ(step(), "look at 1");

@@ -31,7 +31,7 @@ struct World {
     auto tier = tier::open_dir_tier(*files, make_ring, {.root = "/disk"});
     if (!tier.ok()) return {};
     LostFiles lost({.name = "job.files of lost hosts",
-                    .durable = tier->get(),
+                    .from = tier->get(),
                     .files = files.get(),
                     .clock = &machine.clock,
                     .same_folder = [this](const std::string& folder) {

@@ -12,6 +12,7 @@ import pytest
 
 from conftest import DEADLINE_S, finish
 from minicluster import waiting
+from minicluster.mpi import LAUNCHER
 from supervised import BACKSTAY, JOBS, LAUNCHERS, SETTINGS, SILENT_S
 
 pytestmark = pytest.mark.skipif(not JOBS["openmpi"], reason="Open MPI is missing")
@@ -30,6 +31,7 @@ class Captured:
         self.mini = mini
         self.is_durable = durable
         self.more = {}
+        self.shell = str(LAUNCHER)
         self.job = next(names)
         self.folder = f"/mnt/shared/{self.job}"
         self.durable = f"{self.folder}/durable"
@@ -50,18 +52,31 @@ END
         for host in stuck:
             mini.on(host, "pkill -KILL -f '[/]backstayd ' || true")
 
-    def start(self, options, hosts, script, failpoint=""):
+    def start(self, options, hosts, script, failpoint="", on="n0"):
         settings = {**SETTINGS, **self.more, "BACKSTAY_AGENT_PROGRAM": self.agent,
                     "BACKSTAY_DURABLE_DIR": self.durable if self.is_durable else "",
                     "BACKSTAY_FAILPOINT": failpoint}
         words = [f"{name}={value}" for name, value in settings.items() if value]
-        return self.mini.start("exec", "n0", "--", "env", "-C", self.folder, *words, BACKSTAY,
+        launcher = [self.shell if word == str(LAUNCHER) else word for word in LAUNCHERS["openmpi"]]
+        return self.mini.start("exec", on, "--", "env", "-C", self.folder, *words, BACKSTAY,
                                "run", "--job", self.job, "--host-timeout", SILENT_S,
                                "--capture-files", f"{self.folder}/out/*", *options, "--",
-                               *LAUNCHERS["openmpi"], *hosts, "sh", "-c", script)
+                               *launcher, *hosts, "sh", "-c", script)
 
     def run(self, *words, **more):
         return finish(self.start(*words, **more))
+
+    def reach_by(self, lines):
+        """By a remote shell of its own, which does these lines of Python with its words first."""
+        self.shell = f"{self.folder}/shell"
+        self.mini.on("n0", f"""cat >{self.shell} <<'END'
+#!/usr/bin/env python3
+import os, sys
+words = sys.argv[1:]
+{lines}
+os.execv("{LAUNCHER}", ["{LAUNCHER}", *words])
+END
+            chmod +x {self.shell}""")
 
     def tool(self, host, words):
         return self.mini.run("exec", host, "--", BACKSTAY, *words.split())
@@ -254,6 +269,109 @@ def test_copies_go_once_the_files_are_at_home(captured, whole):
     assert code == 0, output
     assert [one.size(name) for name in "abc"] == [BYTES] * 3
     assert one.count("n2", "n1", "*") == 0
+
+
+def test_what_is_renamed_on_its_way_is_not_called_protected(captured, whole):
+    """The copy has the former name, so it would not come home."""
+    one = captured("n1", durable=False)
+    folder = f"/var/tmp/backstay-root/{one.job}.files.n1"
+    whole.on("n2", f"mkdir -p -m 700 {folder}; flock {folder}/lock sleep inf >/dev/null 2>&1 &")
+    whole.on("n0", f"echo old >{one.folder}/out/x")
+    write = ("import os; "
+             f"[open(f'out/{{name}}', 'w').write(name * {BYTES}) for name in ('x.tmp', 'b')]; "
+             "os.rename('out/x.tmp', 'out/x'); open('done', 'w'); open('never').read()")
+    running = one.start(["--retries", "0"], ["--host", "n1,n2", "-n", "1"],
+                        f'python3 -c "{write}"')
+    waiting.until(lambda: whole.on("n0", f"ls {one.folder}/done 2>/dev/null || true"), "files")
+    whole.on("n2", "pkill -x flock; pkill -x sleep")  # the keeper begins, with the oldest version
+    second = f"{folder}/v0000000000000002/commit.protected"
+    waiting.until(lambda: whole.on("n1", f"ls {second} 2>/dev/null || true"), "a protected one")
+    assert one.count("n1", "n1", "commit.protected") == 1
+    assert one.count("n2", "n1", "commit.local") == 2
+    whole("kill", "n1")
+    finish(running)
+
+
+def test_a_keeper_whose_line_is_silent_gives_way(captured, whole):
+    """The host of `backstay run` falls silent, then the one that has written the files is lost."""
+    one = captured("n1", durable=False)
+    running = one.start(["--retries", "0"], ["--host", "n1,n2", "-n", "1"],
+                        f"{COPY} in/a in/b; read x <never")
+    one.wait_for_protected("n1", 2)
+    whole.on("n0", "pkill -STOP -f '[n]slaunch n|[b]ackstay run --job'")
+    whole("kill", "n1")
+    code, output = one.run([], ["--host", "n3,n2", "-n", "1"], "cmp in/a out/a && cmp in/b out/b",
+                           on="n3")
+    whole("kill", "n0")
+    finish(running)
+    assert code == 0 and "brought 2 captured files home" in output, output
+
+
+def test_an_older_file_of_an_earlier_keeper_is_no_trouble(captured, whole):
+    one = captured("n1", durable=False)
+    write = ("import os; f = os.open('out/a', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n"
+             "for line in iter(lambda: open('never').read(), 'end'):\n"
+             f" os.write(f, line.encode() * {BYTES}); os.fsync(f)")
+    running = one.start(["--retries", "0", "--spares", "2"], ["--host", "n1,n2,n3", "-n", "1"],
+                        f'python3 -c "{write}"')
+    whole.on("n0", f"printf 1 >{one.folder}/never")
+    one.wait_for_protected("n1", 1)
+    whole.on("n2", "pkill -KILL -f '[k]eep-copies'")
+    waiting.until(lambda: one.count("n3", "n1", "commit.local") == 1, "a copy on n3")
+    versions = f"ls /var/tmp/backstay-root/{one.job}.files.n1 | grep ^v || true"
+    first = whole.on("n3", versions)
+    whole.on("n0", f"printf 2 >{one.folder}/never")
+    waiting.until(lambda: first not in whole.on("n3", versions) and
+                  one.count("n3", "n1", "commit.local") == 1, "another copy on n3")
+    assert one.count("n2", "n1", "commit.local") == 1
+    whole.on("n2", f"cd /var/tmp/backstay-root/{one.job}.files.n1 && cp -r v* v0000000000000009 && "
+                   "rm v0000000000000009/commit.local")  # a keeper was killed at its work
+    whole("kill", "n1")
+    finish(running)
+    code, output = one.run([], ["--host", "n2,n3", "-n", "1"], "true")
+    assert code == 0 and "did not come home" not in output, output
+    assert whole.on("n0", f"cd {one.folder}/out && stat -c %s a && tail -c 1 a && ls -A") == (
+        f"{2 * BYTES}\n2a\n")
+    assert one.count("n2", "n1", "*") == one.count("n3", "n1", "*") == 0
+
+
+def test_a_host_in_the_list_by_its_address_is_back_without_its_disk(captured, whole):
+    one = captured("n1", durable=False)
+    one.reach_by("""names = {"10.77.0.2": "n1", "10.77.0.3": "n2"}
+words = [names.get(word, word) for word in words]""")
+    hosts = ["--host", "10.77.0.2,10.77.0.3", "-n", "1"]
+    running = one.start(["--retries", "0"], hosts, f"{COPY} in/a; read x <never")
+    one.wait_for_protected("n1", 1)
+    whole("kill", "n1")
+    finish(running)
+    whole("lose-disk", "n1")
+    whole("restore-disk", "n1")
+    whole("boot", "n1")
+    whole.on("n0", f"rm {one.folder}/stuck")
+    code, output = one.run([], hosts, "cmp in/a out/a")
+    assert code == 0 and "brought 1 captured file home" in output, output
+
+
+def test_a_host_that_does_not_tell_of_its_copies_is_named(captured, whole):
+    one = captured(durable=False)
+    one.reach_by("""if "'copies'" in words[-1]:
+    sys.exit(1)""")
+    code, output = one.run(["--spares", "1"], ["--host", "n1,n2", "-n", "1"], "true")
+    assert code == 0 and "n2 does not tell whether it has copies" in output, output
+
+
+def test_keepers_that_end_without_a_word_are_told(captured, whole):
+    one = captured("n1", durable=False)
+    running = one.start(["--retries", "0"], ["--host", "n1,n2", "-n", "1"],
+                        f"{COPY} in/a; read x <never", failpoint="keeper.1=kill@1")
+    end = threading.Timer(DEADLINE_S, running.kill)
+    end.start()
+    lines = iter(running.stdout.readline, "")
+    told = next((line for line in lines if "without a word" in line), "")
+    end.cancel()
+    whole("kill", "n1")
+    finish(running)
+    assert "captured files of n1 are not copied to n2" in told, told
 
 
 def test_a_storage_folder_of_all_hosts_gets_no_copies_and_its_agent_is_not_locked_out(captured,

@@ -42,9 +42,9 @@ Result<LineMessage> CopyGiver::answered(const LineMessage& question) {
     answer.head = {{"inode", facts.inode}, {"born_ns", facts.born_ns}};
     return answer;
   }
-  if (what == "kept") {
-    BACKSTAY_TRY(world_.kept(question.head.value("version", VersionNumber{0}),
-                             question.head.value("run", RunId{0})));
+  if (what == "copied") {
+    BACKSTAY_TRY(world_.copied(question.head.value("version", VersionNumber{0}),
+                               question.head.value("run", RunId{0})));
     return answer;
   }
   return of_tier(what, question);

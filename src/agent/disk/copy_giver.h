@@ -22,7 +22,7 @@ class CopyGiver {
     std::string dir;  // the folder of the tier, which may not be there yet
     std::function<Result<FolderFacts>(const std::string&)> look_at_folder;
     // The copy of that version is safe on the keeper's disk.
-    std::function<Status(VersionNumber, RunId)> kept;
+    std::function<Status(VersionNumber, RunId)> copied;
   };
   explicit CopyGiver(World world) : world_(std::move(world)) {}
 

@@ -101,13 +101,14 @@ Status CopyKeeper::copy(const StoredVersion& version) {
 
 Status CopyKeeper::tell(const StoredVersion& version) {
   const auto heard = theirs_.ask(
-      line_question("kept", {{"version", version.version}, {"run", version.record.run}}));
+      line_question("copied", {{"version", version.version}, {"run", version.record.run}}));
   failpoint("keeper.4");
-  // The owner's agent may have ended: the next round tells it the level again.
-  if (!heard.ok() && heard.error().code() != Code::not_found &&
-      heard.error().code() != Code::agent_lost)
-    return heard.error();
-  return {};
+  if (heard.ok()) return {};
+  // The owner's agent may have ended, or brings a file to another name than the copy has: the next
+  // round tells it again.
+  const Code code = heard.error().code();
+  const bool later = code == Code::not_found || code == Code::agent_lost || code == Code::state;
+  return later ? Status() : heard.error();
 }
 
 // Removes copies of what is at home, or was removed.

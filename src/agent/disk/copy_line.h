@@ -14,7 +14,7 @@
 
 namespace backstay::agent {
 
-inline constexpr unsigned copy_line_protocol = 1;
+inline constexpr unsigned copy_line_protocol = 2;
 
 struct LineMessage {
   nlohmann::json head = nlohmann::json::object();

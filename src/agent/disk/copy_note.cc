@@ -15,7 +15,7 @@ constexpr std::string_view note_begins = "backstay copy 1\nhost ";
 constexpr std::uint64_t note_bytes_max = 1 << 26;
 
 std::string note_name(const std::string& job, VersionNumber version) {
-  return format::version_folder(job, version) + "/node-0000000.kept";
+  return format::version_folder(job, version) + "/node-0000000.copy";
 }
 
 // Takes a number and the character behind it.

@@ -38,8 +38,8 @@ LostFiles::LostFiles(LostFilesWorld world)
 
 // --- what there is -------------------------------------------------------------------------------
 
-void LostFiles::add(const std::string& job) {
-  const auto found = scan(*world_.durable, job);
+void LostFiles::add(const std::string& job, VersionNumber newer_elsewhere) {
+  const auto found = scan(*world_.from, job);
   if (!found.ok()) return outcome_.left.push_back({job, 0, "", found.error().message()});
   for (const StoredVersion& stored : *found) {
     if (!stored.damage.empty()) {
@@ -50,19 +50,19 @@ void LostFiles::add(const std::string& job) {
                                    ? stored.unreadable->message()
                                    : "it was not copied whole before its host was lost"});
     } else {
-      add_version(stored.record);
+      add_version(stored.record, stored.version < newer_elsewhere);
     }
   }
 }
 
-void LostFiles::add_version(const format::CommitRecord& record) {
-  auto files = open_files(*world_.durable, record);
-  const auto mark = read_home_mark(*world_.durable, record, node);
+void LostFiles::add_version(const format::CommitRecord& record, bool overtaken) {
+  auto files = open_files(*world_.from, record);
+  const auto mark = read_home_mark(*world_.from, record, node);
   if (!files.ok() || !mark.ok()) {
     const Error& why = files.ok() ? mark.error() : files.error();
     return outcome_.left.push_back({record.job, record.version, "", why.message()});
   }
-  versions_.push_back({.record = record});
+  versions_.push_back({.record = record, .overtaken = overtaken});
   if (*mark) {
     for (const format::FileNotHome& file : (*mark)->files) {
       if (file.how == format::NotHome::kept) versions_.back().not_home.push_back(file);
@@ -105,7 +105,7 @@ LostFiles::Outcome LostFiles::bring() {
 
 Result<VersionFiles*> LostFiles::open(std::size_t version) {
   if (files_ == nullptr || opened_ != version) {
-    BACKSTAY_ASSIGN(files_, open_files(*world_.durable, versions_[version].record));
+    BACKSTAY_ASSIGN(files_, open_files(*world_.from, versions_[version].record));
     opened_ = version;
   }
   return files_.get();
@@ -136,6 +136,7 @@ FileBrought LostFiles::brought(const Record& record) {
   begun.sync();
   FileBrought came = paths_.end(begun);
   if (came.code == Code::corrupt || came.code == Code::io) files_.reset();  // it is read again
+  if (came.how == Brought::kept && versions_[record.version].overtaken) return {};
   if (came.how == Brought::home) {
     outcome_.brought.push_back({of.job, of.version, file.path});
   }
@@ -201,7 +202,7 @@ void LostFiles::mark() {
     std::ranges::sort(version.not_home, {}, &format::FileNotHome::path);
     const format::CommitRecord& of = version.record;
     const Status marked = write_home_mark(
-        *world_.durable, {of.job, node, of.version, of.run, std::move(version.not_home)});
+        *world_.from, {of.job, node, of.version, of.run, std::move(version.not_home)});
     if (marked.ok()) {
       failpoint("home.6");
     } else {

@@ -24,7 +24,7 @@ namespace backstay::agent {
 // What the pointers name must outlive the LostFiles.
 struct LostFilesWorld {
   std::string name;  // for temporary names, which must differ from those of the hosts' agents
-  tier::Tier* durable = nullptr;                    // or the tier that has the copies
+  tier::Tier* from = nullptr;  // the durable directory, or the tier that has the copies
   io::FileSystem* files = &io::posix_filesystem();  // of the paths
   const Clock* clock = &system_clock();
   // Ok if the lost host had the same folder under this name; else why not.
@@ -47,7 +47,9 @@ class LostFiles {
   explicit LostFiles(LostFilesWorld world);
 
   // Adds the versions of this files job. A version that cannot be read is left, with the reason.
-  void add(const std::string& job);
+  // `newer_elsewhere`: another host has brought what it had up to that version. So a newer file at
+  // the path of an older version is no trouble.
+  void add(const std::string& job, VersionNumber newer_elsewhere = 0);
   // Brings all that was added, then writes the home marks of these versions. Call it once.
   Outcome bring();
 
@@ -56,6 +58,7 @@ class LostFiles {
     format::CommitRecord record;
     std::vector<format::FileNotHome> not_home = {};  // of the next mark
     bool pending = false;                            // it has a file that is to be brought
+    bool overtaken = false;                          // another host had a newer one
   };
   // One path in one version.
   struct Record {
@@ -64,7 +67,7 @@ class LostFiles {
     bool pending = false;
     FileBrought came = {};
   };
-  void add_version(const format::CommitRecord& record);
+  void add_version(const format::CommitRecord& record, bool overtaken);
   void add_record(Record record);
   Result<VersionFiles*> open(std::size_t version);
   void bring(Record& record);

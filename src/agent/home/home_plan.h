@@ -59,6 +59,8 @@ class HomePlan {
   // agent before this one knew the version.
   Status move(VersionNumber version, const std::string& from, const std::string& to,
               std::uint64_t placed_ns);
+  // A file that waits has been renamed, which this plan alone knows.
+  bool is_renamed(VersionNumber version) const;
 
   // --- who waits for files. `path`: one file, all below a folder (ends in '/'), or all (empty).
   void settle(std::uint64_t ticket, std::string path, std::uint64_t now_ns);

@@ -27,6 +27,18 @@ Status HomePlan::move(VersionNumber number, const std::string& from, const std::
   return {};
 }
 
+bool HomePlan::is_renamed(VersionNumber number) const {
+  const auto at = versions_.find(number);
+  if (at == versions_.end()) return false;
+  const Version& version = at->second;
+  if (version.stage != Stage::known)
+    return std::ranges::any_of(version.moved,
+                               [](const auto& one) { return !one.second.to.empty(); });
+  return std::ranges::any_of(version.files, [](const File& file) {
+    return file.state == State::waiting && !file.named.empty();
+  });
+}
+
 // What it had overtaken at its former path stays so. What is to come nowhere stays a record of its
 // path, and is at home with the next mark.
 Status HomePlan::move_file(const Key& key, const Moved& moved) {

@@ -112,6 +112,10 @@ Status Job::copied(VersionOfRun version) {
     return Error(Code::not_found, fmt::format("{} has no complete version {} of that run here",
                                               state_.name, version.first));
   }
+  if (home_files_.is_renamed(version.first)) {
+    return Error(Code::state, fmt::format("a file of version {} was renamed on its way to its path",
+                                          version.first));
+  }
   if (row->announced < Level::protected_) commit_coordinator_.held_protected(version.first);
   carry_out();
   return {};

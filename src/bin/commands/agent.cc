@@ -224,7 +224,7 @@ Action declare_agent(CLI::App& app) {
   app.add_option("--job", options->job)->group("");    // ranks, copies
   app.add_option("--end", options->run)->group("");    // ranks: of this run
   app.add_option("--host", options->host)->group("");  // keep-copies: whose
-  app.add_option("--of", options->of)->group("");      // bring-copies: jobs of files
+  app.add_option("--of", options->of)->group("");      // bring-copies: JOB=VERSION
   add_settings(app, options->settings, false);
   app.footer(
       "Programs start an agent by themselves; this is for looking and for tidying up.\n"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "agent/disk/home_mark.h"
 #include "agent/disk/job_lock.h"
 #include "agent/disk/lost_files.h"
+#include "agent/disk/version_copy.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "bin/parts/agent_link.h"
@@ -32,7 +34,8 @@ using agent::CopyKeeper;
 using agent::LostFiles;
 
 constexpr double giver_patience_s = 600;  // a keeper may sync a large copy
-constexpr double keeper_patience_s = 60;
+constexpr double keeper_patience_s = 20;
+constexpr double keeper_ends_s = 10;  // one whose line has ended may sync a copy
 constexpr int round_pause_ms = 250;
 
 Status tell_agent(const Config& config, const std::string& job, VersionNumber version, RunId run) {
@@ -91,8 +94,8 @@ Result<std::string> greet_giver(agent::CopyLine& line) {
 }
 
 // The keeper of a line that has just ended may still hold it.
-Result<agent::HeldLock> lock_patiently(const std::string& dir, const std::string& job) {
-  constexpr double patience_s = 10;
+Result<agent::HeldLock> lock_patiently(const std::string& dir, const std::string& job,
+                                       double patience_s) {
   const std::uint64_t deadline = deadline_in(patience_s);
   for (;;) {
     auto lock = agent::lock_job(dir, job);
@@ -100,6 +103,19 @@ Result<agent::HeldLock> lock_patiently(const std::string& dir, const std::string
     if (!busy || system_clock().monotonic_ns() >= deadline) return lock;
     ::poll(nullptr, 0, round_pause_ms);
   }
+}
+
+// Of `JOB=VERSION`, where no name of a job has a `=`.
+std::map<std::string, VersionNumber> split(const std::vector<std::string>& of) {
+  std::map<std::string, VersionNumber> all;
+  for (const std::string& word : of) {
+    const auto end = std::min(word.find('='), word.size());
+    VersionNumber version = 0;
+    if (end < word.size())
+      std::from_chars(word.data() + end + 1, word.data() + word.size(), version);
+    all[word.substr(0, end)] = version;
+  }
+  return all;
 }
 
 // Nothing is left to bring, and nothing to export.
@@ -137,7 +153,7 @@ Result<int> give_copies(const Config& config, const std::string& job) {
                           .host = host_name(),
                           .dir = config.storage.dir,
                           .look_at_folder = agent::look_at_folder,
-                          .kept = [&](VersionNumber version, RunId run) {
+                          .copied = [&](VersionNumber version, RunId run) {
                             return tell_agent(config, files_job, version, run);
                           }});
   agent::CopyLine line(STDIN_FILENO, STDOUT_FILENO, giver_patience_s);
@@ -152,7 +168,8 @@ Result<int> keep_copies(const Config& config, const std::string& host) {
   BACKSTAY_TRY(check_job_name(job));
   BACKSTAY_TRY(check_storage(line, config.storage.dir));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
-  BACKSTAY_ASSIGN(const agent::HeldLock lock, lock_patiently(config.storage.dir, job));
+  BACKSTAY_ASSIGN(const agent::HeldLock lock,
+                  lock_patiently(config.storage.dir, job, keeper_ends_s));
   CopyKeeper keeper({.tier = &stored.tier(),
                      .job = job,
                      .host = host,
@@ -192,9 +209,10 @@ Result<int> list_copies(const Config& config, const std::string& job) {
 Result<int> bring_copies(const Config& config, const std::string& job,
                          const std::vector<std::string>& of) {
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  const auto files_jobs = split(of);
   std::map<std::string, agent::FolderFacts> folders;
   LostFiles files({.name = job + ".files of lost hosts",
-                   .durable = &stored.tier(),
+                   .from = &stored.tier(),
                    .same_folder = [&](const std::string& folder) -> Status {
                      BACKSTAY_ASSIGN(const auto here, agent::look_at_folder(folder));
                      const auto there = folders.find(folder);
@@ -202,20 +220,26 @@ Result<int> bring_copies(const Config& config, const std::string& job,
                        return {};
                      return Error(Code::unsupported, folder + " is not the folder that it was");
                    }});
+  // The host of the `backstay run` that has laid the keeper's line may be lost too: then the line
+  // does not end, and the keeper waits for its next word.
+  constexpr double patience_s = keeper_patience_s + keeper_ends_s;
   std::vector<agent::HeldLock> locks;
-  for (const std::string& name : of) {
-    BACKSTAY_ASSIGN(auto lock, lock_patiently(config.storage.dir, name));
+  for (const auto& [name, newer_elsewhere] : files_jobs) {
+    BACKSTAY_ASSIGN(auto lock, lock_patiently(config.storage.dir, name, patience_s));
     locks.push_back(std::move(lock));
+    // Nothing can be fetched of these, they never were *protected*, and another keeper may have
+    // them whole.
+    BACKSTAY_TRY(agent::remove_unfinished(stored.tier(), name));
     BACKSTAY_ASSIGN(const auto versions, agent::scan(stored.tier(), name));
     for (const agent::StoredVersion& version : versions) {
       const auto note = agent::read_note(stored.tier(), name, version.version);
       if (note.ok() && *note) folders.insert((*note)->folders.begin(), (*note)->folders.end());
     }
-    files.add(name);
+    files.add(name, newer_elsewhere);
   }
   const LostFiles::Outcome outcome = files.bring();
   const Json all = outcome_json(outcome);
-  for (const std::string& name : of) {
+  for (const auto& [name, newer_elsewhere] : files_jobs) {
     const auto versions = agent::scan(stored.tier(), name);
     for (const agent::StoredVersion& version :
          versions.ok() ? *versions : std::vector<agent::StoredVersion>{})

@@ -17,7 +17,8 @@ Result<int> give_copies(const Config& config, const std::string& job);
 Result<int> keep_copies(const Config& config, const std::string& host);
 // Prints the copies of other hosts' files here that have something to bring.
 Result<int> list_copies(const Config& config, const std::string& job);
-// Brings home the files of these jobs of captured files, and prints what came of each.
+// Brings home the files of these jobs of captured files, and prints what came of each. `of`:
+// JOB=VERSION; another host has brought what it has of the job up to that version, 0: none has.
 Result<int> bring_copies(const Config& config, const std::string& job,
                          const std::vector<std::string>& of);
 

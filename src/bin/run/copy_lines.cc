@@ -27,6 +27,11 @@ constexpr int tidy_step_ms = 500;
 constexpr double copies_look_s = 1;
 constexpr std::size_t words_bytes_max = 1 << 20;
 
+// The host of the files and the one of the copies.
+std::string hosts_of(const std::string& owner, const std::string& keeper) {
+  return owner + " " + keeper;
+}
+
 std::uint64_t monotonic_ns() { return system_clock().monotonic_ns(); }
 
 }  // namespace
@@ -147,6 +152,8 @@ void CopyLines::take(Pair& pair, const std::string& line) {
   pair.in_vain = 0;
   const auto waiting = round.find("waiting");
   pair.waiting = waiting != round.end() && waiting->is_number_unsigned() ? *waiting : Json(0U);
+  if (pair.waiting > 0 && round.value("copies", Json()) == pair.waiting)
+    told_.forget(hosts_of(pair.owner, pair.keeper));
   const auto troubles = round.find("troubles");
   for (const Json& trouble : troubles == round.end() ? Json::array() : *troubles)
     if (trouble.is_string())
@@ -157,6 +164,9 @@ void CopyLines::take(Pair& pair, const std::string& line) {
 }
 
 void CopyLines::ended(Pair& pair) {
+  // One that was killed has none, and the next one may succeed.
+  if (pair.last_words.empty() && pair.in_vain > 1)
+    pair.last_words = "`backstay agent keep-copies` there ends without a word";
   if (!pair.last_words.empty())
     say_once("file_copies_ended",
              fmt::format("captured files of {} are not copied to {}: {}", pair.owner, pair.keeper,
@@ -175,7 +185,7 @@ void CopyLines::stop(Pair& pair) {
 }
 
 void CopyLines::say_once(const char* event, const std::string& text, const Pair& pair) {
-  if (!said_.insert(text).second) return;
+  if (!told_.is_new(hosts_of(pair.owner, pair.keeper), text)) return;
   say_(event, text, {{"host", pair.owner}, {"keeper", pair.keeper}});
 }
 

@@ -8,13 +8,13 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/config.h"
 #include "base/fd.h"
 #include "bin/run/run_hosts.h"
+#include "bin/run/told_once.h"
 
 namespace backstay::bin {
 
@@ -74,7 +74,7 @@ class CopyLines {
   const Say say_;
   RunHosts::Reach hosts_;
   std::vector<Pair> pairs_;
-  std::set<std::string> said_;
+  ToldOnce told_;
   std::uint64_t looked_ns_ = 0;
 };
 

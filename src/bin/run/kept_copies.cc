@@ -1,7 +1,6 @@
 #include "bin/run/kept_copies.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -45,7 +44,7 @@ bool can_read(const Read& read) {
   }
 }
 
-KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
+KeptOf find_copies(const std::string& job, const RunHosts& hosts, const Say& say) {
   constexpr double work_s = 10;
   std::vector<std::string> asked = hosts.reach().all;
   if (std::ranges::none_of(asked, [](const std::string& host) { return is_this_host(host); }))
@@ -56,8 +55,15 @@ KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
   const auto answers = hosts.ask_each(questions, work_s);
   KeptOf all;
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    const Json list = answers[i].ok() ? Json::parse(*answers[i], nullptr, false) : Json::array();
-    if (!list.is_array()) continue;
+    const Json list = answers[i].ok() ? Json::parse(*answers[i], nullptr, false) : Json();
+    if (!list.is_array()) {
+      say("lost_host_busy",
+          fmt::format("{} does not tell whether it has copies of captured files; those that it may "
+                      "have are not brought home before the next start",
+                      asked[i]),
+          {{"keeper", asked[i]}});
+      continue;
+    }
     for (const Json& one : list) {
       (void)can_read([&] {
         const std::string host = one.value("host", "");
@@ -79,7 +85,7 @@ bool is_lost(const Config& config, const std::string& job, const std::string& fi
   FilesOfHost one{files_job, host_of(files_job, job)};
   one.here = is_of_host(one, job, host_name());
   for (const std::string& host : hosts.reach().all)
-    if (is_of_host(one, job, host)) one.in_use = host;
+    if (host == kept.host || is_of_host(one, job, host)) one.in_use = host;
   if (one.here || one.in_use) return has_lost_its_disk(config, one, &hosts);
   if (!hosts.ask_each({{kept.host, {"version"}}}, work_s).front().ok()) return true;
   say("lost_host_busy",
@@ -115,6 +121,12 @@ void tell(const std::string& job, const std::string& keeper, const Json& outcome
     say("lost_host_files_left", fmt::format("and {} more on {}", more, keeper), {{"files", more}});
 }
 
+std::string names_of(const std::map<std::string, VersionNumber>& files_jobs) {
+  std::string names;
+  for (const auto& [name, newest] : files_jobs) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 }  // namespace
 
 void bring_kept_files(const Config& config, const std::string& job, const RunHosts* hosts,
@@ -124,16 +136,18 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
   // By turn, and by keeper. Of several keepers of a job the one with the newest version has the
   // first turn. A keeper brings the files of several hosts together, as they may have the same
   // paths.
-  std::map<std::pair<std::size_t, std::string>, std::vector<std::string>> steps;
-  for (const auto& [files_job, kept] : find_copies(job, *hosts)) {
+  std::map<std::pair<std::size_t, std::string>, std::map<std::string, VersionNumber>> steps;
+  for (const auto& [files_job, kept] : find_copies(job, *hosts, say)) {
     if (!is_lost(config, job, files_job, kept, *hosts, say)) continue;
-    for (std::size_t rank = 0; rank < kept.keepers.size(); ++rank)
-      steps[{rank, kept.keepers[rank].second}].push_back(files_job);
+    for (std::size_t turn = 0; turn < kept.keepers.size(); ++turn)
+      steps[{turn, kept.keepers[turn].second}][files_job] = kept.keepers[turn].first;
   }
-  for (const auto& [step, files_jobs] : steps) {
+  std::map<std::string, VersionNumber> brought;  // up to which version by a keeper before
+  for (const auto& [step, newest] : steps) {
     const std::string& keeper = step.second;
     Words words{"agent", "bring-copies", "--job", job};
-    for (const std::string& one : files_jobs) words.insert(words.end(), {"--of", one});
+    for (const auto& [files_job, version] : newest)
+      words.insert(words.end(), {"--of", fmt::format("{}={}", files_job, brought[files_job])});
     const auto answer = hosts->ask_each({{keeper, words}}, work_s).front();
     const Json outcome = answer.ok() ? Json::parse(*answer, nullptr, false) : Json();
     const bool told = outcome.is_object() && can_read([&] { tell(job, keeper, outcome, say); });
@@ -141,9 +155,12 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
       say("lost_host_busy",
           fmt::format("the files of {} are not brought home: {} has copies and did not "
                       "succeed; the next start tries again",
-                      fmt::join(files_jobs, ", "), keeper),
+                      names_of(newest), keeper),
           {{"keeper", keeper}});
+      continue;
     }
+    for (const auto& [files_job, version] : newest)
+      brought[files_job] = std::max(brought[files_job], version);
   }
 }
 

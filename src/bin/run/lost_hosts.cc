@@ -124,7 +124,7 @@ void bring_files_of_lost_hosts(const Config& config, const std::string& job, con
   if (all.empty()) return;
   LostFiles files(
       {.name = job + ".files of lost hosts",
-       .durable = &durable->tier(),
+       .from = &durable->tier(),
        .same_folder = [&](const std::string& folder) { return same_folder(folder, dir); }});
   std::vector<agent::HeldLock> locks;
   for (const FilesOfHost& one : all) {
