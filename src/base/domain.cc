@@ -12,9 +12,9 @@
 
 namespace backstay {
 
-namespace {
-
 std::string short_name(const std::string& host) { return host.substr(0, host.find('.')); }
+
+namespace {
 
 Status check_label(const std::string& label, const std::string& where) {
   if (label.size() <= domain_bytes_max) return {};

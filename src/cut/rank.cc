@@ -21,8 +21,8 @@ bool Rank::may_begin(CommunicatorNumber communicator, std::optional<Communicator
   return true;
 }
 
-bool Rank::permit(CommunicatorNumber communicator, bool if_behind) {
-  if (if_behind && !is_behind(communicator)) return false;
+bool Rank::permit(CommunicatorNumber communicator, Permit which) {
+  if (which == Permit::behind && !is_behind(communicator)) return false;
   const bool was = std::exchange(in_collective_, true);  // before a report says the clock
   if (may_begin(communicator)) return true;
   in_collective_ = was;

@@ -74,8 +74,9 @@ class Rank {
   };
   void observe(Observed now);
   // may_begin() of such a program, which comes to the call later: until it is seen there or behind
-  // it, it has not reached the round. `if_behind`: only where this clock is below its target.
-  bool permit(CommunicatorNumber communicator, bool if_behind = false);
+  // it, it has not reached the round.
+  enum class Permit { any, behind };  // the latter: only where this clock is below its target
+  bool permit(CommunicatorNumber communicator, Permit which = Permit::any);
 
   // The answer to Stop: outside of every call into MPI that blocks, with all collective calls that
   // were begun complete.

@@ -46,6 +46,15 @@ Level Commit::announced(RunVersion version) const {
   return is_level_of_tree(floor) ? static_cast<Level>(floor) : Level::none;
 }
 
+Level Commit::held(VersionNumber version) const {
+  return static_cast<Level>(floors_.own(key_of(Kind::held, {run_, version})));
+}
+
+Level Commit::told(VersionNumber version) const {
+  const std::uint64_t told = floors_.told(key_of(Kind::held, {run_, version}));
+  return is_level_of_tree(told) ? static_cast<Level>(told) : Level::none;
+}
+
 void Commit::risen(const wire::tree::Floor& floor, std::vector<Record>& record,
                    std::vector<Announce>& announce) {
   if (!is_level_of_tree(floor.floor)) return;

@@ -57,6 +57,9 @@ class Commit {
   void held(VersionNumber version, Level level);
   void recorded(RunVersion version, Level level);
   Level announced(RunVersion version) const;
+  // What held() was called with, and of that what a parent was told (Floors::told()).
+  Level held(VersionNumber version) const;
+  Level told(VersionNumber version) const;
 
   // A floor rose; appends the order that follows to one of the lists.
   void risen(const wire::tree::Floor& floor, std::vector<Record>& record,

@@ -47,6 +47,22 @@ std::uint64_t Floors::floor(const Key& key) const {
   return found == entries_.end() ? 0 : found->second.floor;
 }
 
+std::uint64_t Floors::own(const Key& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? 0 : found->second.own;
+}
+
+std::uint64_t Floors::told(const Key& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? 0 : found->second.told;
+}
+
+void Floors::tell_rows() {
+  for (auto& [key, at] : entries_) {
+    if (at.own > 0) at.told = std::max(at.told, at.joined.lowest);
+  }
+}
+
 // The row for the parent, and the floor if the row covers all members.
 void Floors::join(const Key& key, Entry& at) {
   Part joined{UINT64_MAX, {}};

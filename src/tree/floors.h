@@ -59,6 +59,12 @@ class Floors {
   void drop_child(NodeId child);
 
   std::uint64_t floor(const Key& key) const;
+  std::uint64_t own(const Key& key) const;
+  // A parent is sent all rows now.
+  void tell_rows();
+  // What these rows say that this node has reached, at least. A row says less where nodes below
+  // have reached less. 0: nothing.
+  std::uint64_t told(const Key& key) const;
   // Rows for a parent, floors for a child, that have seen our changes up to `seen`.
   std::vector<wire::tree::Row> rows_since(std::uint64_t seen) const;
   std::vector<wire::tree::Floor> floors_since(std::uint64_t seen) const;
@@ -76,6 +82,7 @@ class Floors {
   };
   struct Entry {
     std::uint64_t own = 0;
+    std::uint64_t told = 0;
     std::uint64_t floor = 0;
     std::uint64_t floor_changed = 0;
     std::map<NodeId, Part> children;

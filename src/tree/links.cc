@@ -232,6 +232,7 @@ Links Tree::links() const {
   Links links;
   if (parent_) links.parent = parent_->peer.node;
   for (const auto& [node, child] : children_) links.children.push_back(node);
+  links.path = path_;
   links.changes = links_changed_;
   return links;
 }

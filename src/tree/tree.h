@@ -73,6 +73,7 @@ using Output = std::variant<Send, Record, Announce, Released, Fact, Membership>;
 struct Links {
   std::optional<NodeId> parent;
   std::vector<NodeId> children;
+  std::vector<NodeId> path;   // ancestors, root first
   std::uint64_t changes = 0;  // grows with each link that begins or ends
 };
 
@@ -111,10 +112,14 @@ class Tree {
   // Parent and children as they are now.
   Links links() const;
   NodeId root() const { return path_.empty() ? self_.node : path_.front(); }
-  const std::vector<NodeId>& path() const { return path_; }
   const NodeSet& present() const { return present_; }  // at and below this node
   const NodeSet& lost() const { return failure_detector_.lost(); }
   Level announced(RunVersion version) const { return commit_.announced(version); }
+  // The level that this node's part of the version has for the others: by its reports to a parent.
+  // Node 0 has no parent, and counts for itself.
+  Level told(VersionNumber version) const {
+    return place_.ancestors.empty() ? commit_.held(version) : commit_.told(version);
+  }
   const Fact* fact(NodeId node, const std::string& name) const { return facts_.find(node, name); }
   bool at_home() const;
   // True of the parent, of children and of the node that is being asked: connections to others may

@@ -48,7 +48,7 @@ class Neighbours {
     void listed(RemoteFiles& around) override { around_ = &around; }
     void directory_complete() override {}
     void protected_here(VersionNumber version) override { told_.push_back(version); }
-    bool is_heard() const override { return true; }
+    bool has_told(VersionNumber) const override { return true; }
     void kept(const HeldFile&) override {}
     void damaged(NodeId, const FileOf&, const Error&) override {}
 

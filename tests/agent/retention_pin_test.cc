@@ -73,6 +73,59 @@ TEST(RetentionPin, ChangesLessAndLessOften) {
   EXPECT_TRUE(std::ranges::is_sorted(changes));
 }
 
+// A node whose parts become protected one after the other, and which tells the others of some. No
+// version is pinned by its draw: none is local.
+class RetentionPinOfProtected : public ::testing::Test {
+ protected:
+  std::set<VersionNumber> held() const {
+    std::set<VersionNumber> all;
+    for (VersionNumber number = 1; number <= 5; ++number) {
+      if (versions_.is_pinned(number)) all.insert(number);
+    }
+    return all;
+  }
+  using Numbers = std::set<VersionNumber>;
+
+  VersionTable versions_;
+  Numbers told_;
+  RetentionPin pin_{versions_, run,
+                    [this](VersionNumber number) { return told_.contains(number); }};
+};
+
+TEST_F(RetentionPinOfProtected, HoldsWhatItHasToldUntilItHasToldOfANewerOne) {
+  pin_.protected_here(1);
+  told_.insert(1);
+  pin_.choose();
+  EXPECT_EQ(held(), Numbers{1});
+  pin_.protected_here(2);
+  pin_.choose();
+  EXPECT_EQ(held(), (Numbers{1, 2})) << "no report of the second has gone out";
+  pin_.protected_here(3);
+  pin_.choose();
+  EXPECT_EQ(held(), (Numbers{1, 3})) << "nobody counts on the second";
+  told_.insert(3);
+  pin_.choose();
+  EXPECT_EQ(held(), Numbers{3});
+}
+
+TEST_F(RetentionPinOfProtected, HoldsWhatItHasToldSinceItLookedLast) {
+  pin_.protected_here(1);
+  told_.insert(1);
+  pin_.protected_here(2);
+  told_.insert(2);
+  pin_.protected_here(3);
+  EXPECT_EQ(held(), (Numbers{2, 3}));
+}
+
+TEST_F(RetentionPinOfProtected, HoldsNoneOnceANewerOneIsProtectedEverywhere) {
+  pin_.protected_here(1);
+  told_.insert(1);
+  pin_.protected_here(2);
+  versions_.found(stored(3, Level::protected_), Where::disk);
+  pin_.choose();
+  EXPECT_EQ(held(), Numbers{});
+}
+
 // A node that learns of its run's versions sooner or later than others, and copies one at a time.
 struct PlayedNode {
   Disk disk;

@@ -65,7 +65,7 @@ class Relay : public ::testing::Test {
   }
   void take() { out = relay.take(); }
 
-  tree::Links links{0, {2}, 1};
+  tree::Links links{0, {2}, {0}, 1};
   VersionNumber newest = 4;
   std::uint64_t now = 0;
   CutRelay relay{{1, "n1", 3, 6, 2, 77}};
@@ -146,7 +146,7 @@ TEST_F(Relay, ANeedAndAClockBeyondTheTargetsAreToldAtOnce) {
 TEST_F(Relay, ANewParentEndsTheCutForAllBelow) {
   order(run_on);
   take();
-  links = {5, {2}, 2};
+  links = {5, {2}, {0, 5}, 2};
   look();
   take();
   EXPECT_EQ(to_agent<wire::CutOver>(2).size(), 1U);
@@ -164,7 +164,7 @@ TEST_F(Relay, ANewParentEndsTheCutForAllBelow) {
 
 TEST_F(Relay, ALostChildIsToldToTheParent) {
   order(run_on);
-  links = {0, {}, 2};
+  links = {0, {}, {0}, 2};
   look();
   take();
   ASSERT_EQ(to_agent<wire::RefuseCut>(0).size(), 1U);
@@ -253,7 +253,7 @@ TEST_F(Relay, WhoAskedHearsOfTheEnd) {
   relay.pump();
   take();
   EXPECT_EQ(to_agent<wire::AskCut>(0).size(), 1U) << "once over one link";
-  links = {5, {2}, 2};
+  links = {5, {2}, {0, 5}, 2};
   look();
   relay.pump();
   take();

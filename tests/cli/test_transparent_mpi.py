@@ -10,7 +10,8 @@ import pytest
 from conftest import PROGRAM
 from killed import kill_and_compare, run_undisturbed
 from processes import wait_for
-from ranks import HERE, goes_on_from_a_cut, is_saved, line, wait_for_version
+from ranks import (
+    HERE, LAUNCHERS, goes_on_from_a_cut, is_saved, line, printed_undisturbed, wait_for_version)
 from transparent import (  # noqa: F401 (some are fixtures)
     LIVES, kill_job, nothing_is_left, program, seed, start, status_of)
 
@@ -78,10 +79,7 @@ def end(running):
     return told
 
 
-def crossed(test):
-    test = pytest.mark.parametrize("launcher", ["mpich", "openmpi"])(test)
-    both = {"mpich", "openmpi"} <= set(HERE)
-    return pytest.mark.skipif(not both, reason="one MPI only")(test)
+crossed = pytest.mark.skipif(len(HERE) < 2, reason="one MPI only")
 
 
 def begin(world, launcher, words, out, *options):
@@ -100,16 +98,14 @@ def go_on_crossed(world, launcher, words, out):
 
 
 @crossed
+@launchers
 def test_a_program_of_one_mpi_goes_on_under_the_other(world, launcher):
     """Saved among messages and collective calls, it is given the other MPI's mpirun, and prints
     what an undisturbed run prints."""
     steps = 150
     words = [halo(launcher), steps, PAUSE_MS]
-    native = subprocess.run(list(map(str, line(launcher, RANKS, *words))), env=world.env,
-                            cwd=world.folder, stdin=subprocess.DEVNULL, capture_output=True,
-                            text=True, timeout=100)
-    expected = native.stdout.splitlines()
-    assert native.returncode == 0 and len(expected) == steps, native.stderr
+    expected = printed_undisturbed(world, list(map(str, line(launcher, RANKS, *words))))
+    assert len(expected) == steps, expected
     with open(world.folder / "out", "w") as out:
         running = begin(world, launcher, words, out)
         wait_for_version(world, running)
@@ -119,7 +115,7 @@ def test_a_program_of_one_mpi_goes_on_under_the_other(world, launcher):
     assert set(expected) <= set(printed) and printed[-1] == expected[-1], told
 
 
-# So many steps that a version mostly comes before the end. The others in `make soak`.
+# So many steps that a version mostly comes before the end. `make soak` plays all, under both.
 PATTERNS = {
     "patterns": {
         "halo": 2000,
@@ -144,13 +140,13 @@ PATTERNS = {
     "threads": {"turns": 2000, "talking": 100, "itself": 100, "matched": 200, "dividing": 20,
                 "adding": 100, "grouping": 20},
 }
-SOME = ("nonblocking", "merges", "talking")
+SOME = {"nonblocking": "openmpi", "merges": "mpich", "talking": "openmpi"}  # saved under it
 
 
 @crossed
-@pytest.mark.parametrize("file, pattern", [
-    (file, pattern) for file, patterns in PATTERNS.items() for pattern in patterns
-    if LIVES >= MANY_KILLS or pattern in SOME])
+@pytest.mark.parametrize("launcher, file, pattern", [
+    (launcher, file, pattern) for file, patterns in PATTERNS.items() for pattern in patterns
+    for launcher in LAUNCHERS if LIVES >= MANY_KILLS or SOME.get(pattern) == launcher])
 def test_patterns_go_on_under_the_other(world, launcher, file, pattern):
     """One way to use MPI each: what each rank writes is what it writes undisturbed."""
     program = [built("capture_cut", file, launcher), pattern, PATTERNS[file][pattern], "sums"]

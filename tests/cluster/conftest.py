@@ -22,6 +22,7 @@ from minicluster.errors import MissingFeature  # noqa: E402
 
 MINI = HERE / "mini"
 DEADLINE_S = 120
+in_soak = pytest.mark.skipif("BACKSTAY_TEST_SOAK" not in os.environ, reason="make soak runs it")
 
 
 def finish(process, text=None):
@@ -56,7 +57,8 @@ class Mini:
         self.environment = {**os.environ, "BACKSTAY_MINI_NAME": name}
 
     def start(self, *words, **popen):
-        return subprocess.Popen([MINI, *map(str, words)], env=self.environment, text=True,
+        return subprocess.Popen([sys.executable, MINI, *map(str, words)], env=self.environment,
+                                text=True,
                                 stdin=popen.pop("stdin", subprocess.DEVNULL),
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **popen)
 
@@ -106,7 +108,7 @@ def able():
 def remove_those_of_killed_tests():
     for folder in glob.glob(f"{FOLDER}*"):
         if not Path(f"/proc/{folder.removeprefix(FOLDER)}").exists():
-            subprocess.run([MINI, "down", "--all"],
+            subprocess.run([sys.executable, MINI, "down", "--all"],
                            env={**os.environ, "BACKSTAY_MINI_DIR": folder}, check=True)
 
 
@@ -130,9 +132,14 @@ def cluster(clusters):
 def whole(cluster):
     """The cluster; what a test cuts, kills or loses is repaired after it."""
     yield cluster
-    cluster("up", 4)
-    cluster("heal", "all")
-    cluster("unshape")
+    hosts = cluster.status()["hosts"]
+    links = [link for host in hosts for link in host["links"]]
+    if any(host["state"] == "down" for host in hosts):
+        cluster("up", 4)
+    if any(link["state"] == "cut" for link in links):
+        cluster("heal", "all")
+    if any(link["rate_bits_per_s"] for link in links):
+        cluster("unshape")
     for host in cluster.status()["hosts"]:
         if host["disk_rate_bytes_per_s"]:
             cluster("slow-disk", host["name"], "off")

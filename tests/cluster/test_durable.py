@@ -19,22 +19,28 @@ TOOL = os.environ.get("BACKSTAY_TEST_COMMAND", "")
 def shared(nodes):  # noqa: F811
     path = f"/mnt/shared/{nodes.job}"
     nodes.mini.on("n0", f"mkdir -m 700 {path}")
+    return path
+
+
+@pytest.fixture
+def slow(nodes, shared):  # noqa: F811
+    """So that a turn takes its time, where this machine can do it."""
     can_be_slow = disks.can_be_slow()
     if can_be_slow:
         nodes.mini("slow-shared", "20M")
-    yield path
+    yield shared
     if can_be_slow:
         nodes.mini("slow-shared", "off")
 
 
-def test_durable_in_turns_and_back_from_there_alone(nodes, undisturbed, shared):
+def test_durable_in_turns_and_back_from_there_alone(nodes, undisturbed, slow):
     """Everything but the shared directory is lost; other hosts, more or fewer, bring it back."""
-    durable = {"durable_dir": shared, "drain_nodes_max": 1, "protect_replicas": 0}
+    durable = {"durable_dir": slow, "drain_nodes_max": 1, "protect_replicas": 0}
     first = nodes.run(["n0", "n1", "n2"], 20, wait=DURABLE, **durable)
     assert "waited level=4 code=0" in first and result(first) == undisturbed[20]
-    verified = nodes.mini.on("n3", f"{TOOL} verify {nodes.job} 4 --dir {shared} --json")
+    verified = nodes.mini.on("n3", f"{TOOL} verify {nodes.job} 4 --dir {slow} --json")
     assert '"good": true' in verified
-    shown = json.loads(nodes.mini.on("n3", f"{TOOL} show {nodes.job} 4 --dir {shared} --json"))
+    shown = json.loads(nodes.mini.on("n3", f"{TOOL} show {nodes.job} 4 --dir {slow} --json"))
     assert shown["nodes_here"] == [0, 1, 2] and shown["level"] == "durable"
     for host in ("n0", "n1", "n2"):
         nodes.lose(host)
@@ -66,7 +72,7 @@ def test_durable_comes_back_on_other_hosts(nodes, undisturbed, shared, hosts):
 
 
 @pytest.mark.parametrize("host, failpoint", [("n1", "copy.2"), ("n0", "copy.4")])
-def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, shared, host, failpoint):
+def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, slow, host, failpoint):
     """In its turn, or as the coordinator: another one copies its part, the job goes on, and the
     announced version comes back.
     """
@@ -74,7 +80,7 @@ def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, shared
     agent = nodes.agent_killed_at(host, failpoint)
     gate = f"/mnt/shared/{nodes.job}-gate"
     run = nodes.start(["n0", "n1", "n2"], 10, wait=DURABLE, agent_program=agent, gate_step=5,
-                      gate=gate, durable_dir=shared)
+                      gate=gate, durable_dir=slow)
     nodes.wait_until(host,
                      f"[ -e {nodes.first_agent()} ] && [ -e {gate}.reached ] && ! pgrep -x "
                      f"backstayd")
@@ -84,7 +90,7 @@ def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, shared
     nodes.stop_agents("n0", "n1", "n2")
     for host in ("n0", "n1", "n2"):
         nodes.mini.on(host, "rm -rf /var/tmp/backstay-*")
-    again = nodes.run(["n3", "n0"], 20, durable_dir=shared)
+    again = nodes.run(["n3", "n0"], 20, durable_dir=slow)
     assert "restarted version=2 step=10" in again and result(again) == undisturbed[20], again + nodes.logs()
 
 

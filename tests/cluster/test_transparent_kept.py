@@ -6,21 +6,18 @@ Programs take each step when a test lets them, so what a version holds does not 
 
 import itertools
 import json
-import os
 import re
 import shlex
 import signal
 import sys
 
 import pytest
-from conftest import HERE, finish
+from conftest import HERE, finish, in_soak
 from minicluster import waiting
 from supervised import BACKSTAY, LAUNCHERS, SETTINGS, SILENT_S
 from test_transparent import hosts_option, kinds
 
 SHARED = "/mnt/shared"
-# Red once on a busy machine: the version in which the agent was to die was completed.
-in_soak = pytest.mark.skipif("BACKSTAY_TEST_SOAK" not in os.environ, reason="make soak runs it")
 RANKS = 4
 STEPS = 5
 # Writes to some of its pages in each step, and says what all of its memory holds.
@@ -207,6 +204,7 @@ def test_an_agent_that_dies_ends_the_chain_on_all_hosts(job, whole, undisturbed)
     assert one.outputs() == undisturbed, output
 
 
+# Red once on a busy machine: the version in which the agent was to die was completed.
 @in_soak
 def test_an_agent_dies_as_it_writes_such_a_version(job, whole, undisturbed):
     """The ranks of the other host have theirs, and do not wait for a level that never comes."""

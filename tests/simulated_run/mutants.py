@@ -59,7 +59,7 @@ MUTANTS = {
     "ad2a8ef the newest version whose part is protected here may be removed": [
         (
             "retention_pin.cc",
-            "heard_of_ = std::move(protected_here_);\n  pin(protected_here_, version);",
+            "told_ = std::move(protected_here_);\n  pin(protected_here_, version);",
             "(void)0;",
         ),
     ],

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from processes import wait_for
-from transparent import PYTHON, processes_of, start
+from transparent import PYTHON, once, processes_of, start
 
 # Counts into a file of its own, which holds a checksum of all that it has done.
 COUNTER = """
@@ -50,13 +50,28 @@ def outputs(world):
 
 def undisturbed(world, launcher, ranks, words):
     """What each rank writes without us."""
-    subprocess.run(list(map(str, line(launcher, ranks, *words))), cwd=world.folder, check=True,
-                   env=world.env, stdin=subprocess.DEVNULL, timeout=100)
-    found = outputs(world)
-    for name in found:
-        (world.folder / name).unlink()
-    assert len(found) == ranks
-    return found
+    words = list(map(str, line(launcher, ranks, *words)))
+
+    def run():
+        subprocess.run(words, cwd=world.folder, check=True, env=world.env,
+                       stdin=subprocess.DEVNULL, timeout=100)
+        found = outputs(world)
+        for name in found:
+            (world.folder / name).unlink()
+        assert len(found) == ranks
+        return found
+
+    return once(words, world.folder, run)
+
+
+def printed_undisturbed(world, words):
+    def run():
+        done = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return once(words, world.folder, run)
 
 
 def begin(world, launcher, ranks, words, *options, **more):
@@ -84,10 +99,8 @@ def wait_for_version(world, running, above=0):
 def goes_on_from_a_cut(world, words, lines, victim="backstay-boot"):
     """One rank is killed behind a version; `lines` lines come as of an undisturbed run."""
     words = list(map(str, words))
-    native = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
-                            capture_output=True, text=True, timeout=100)
-    expected = native.stdout.splitlines()
-    assert native.returncode == 0 and len(expected) == lines, native.stderr
+    expected = printed_undisturbed(world, words)
+    assert len(expected) == lines, expected
     with open(world.folder / "out", "w") as out:
         running = start(world, words, "--job", "app", "--interval", 0.1, "--retries", 9, out=out)
         wait_for_version(world, running)

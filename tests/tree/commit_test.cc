@@ -116,6 +116,48 @@ TEST(Commit, VersionsOfSeveralRunsWithOneNumberAreApart) {
   EXPECT_EQ(few.at(1).announced(version), Level::none);
 }
 
+// Node 1 has the children 2 and 3, and tells of itself what they have reached as well.
+TEST(Commit, AnInnerNodeHasToldALevelOnceItsRowSaysSo) {
+  FewAgents few(7);
+  few.start_all();
+  few.tick(2);
+  ASSERT_EQ(few.at(1).links().children, (std::vector<NodeId>{2, 3}));
+  few.with(1, [](Tree& tree) { tree.held(5, Level::protected_); });
+  EXPECT_EQ(few.at(1).told(5), Level::none) << "no report has gone out";
+  few.tick();
+  EXPECT_EQ(few.at(1).told(5), Level::protected_) << "a row of node 1 alone";
+
+  few.with(2, [](Tree& tree) { tree.held(6, Level::local); });
+  EXPECT_EQ(few.at(2).told(6), Level::local) << "a leaf tells at once";
+  few.with(1, [](Tree& tree) { tree.held(6, Level::protected_); });
+  few.tick();
+  EXPECT_EQ(few.at(1).told(6), Level::local) << "a row of the nodes 1 and 2";
+  few.with(2, [](Tree& tree) { tree.held(6, Level::protected_); });
+  few.tick();
+  EXPECT_EQ(few.at(1).told(6), Level::protected_);
+
+  few.with(3, [](Tree& tree) { tree.held(6, Level::local); });
+  few.tick();
+  EXPECT_EQ(few.at(1).told(6), Level::protected_) << "what was told stays true";
+  few.with(0, [](Tree& tree) { tree.held(6, Level::protected_); });
+  EXPECT_EQ(few.at(0).told(6), Level::protected_) << "there is nobody above it to tell";
+}
+
+TEST(Commit, ANodeWithoutAParentTellsNothingBeforeItHasOne) {
+  FewAgents few(7);
+  few.start_all();
+  few.lost = [](NodeId from, NodeId to, const Message&) { return from == 4 || to == 4; };
+  few.with(4, [](Tree& tree) { tree.unreachable(0); });
+  few.with(4, [](Tree& tree) { tree.held(5, Level::protected_); });
+  few.tick(3);
+  ASSERT_FALSE(few.at(4).links().parent);
+  EXPECT_EQ(few.at(4).told(5), Level::none);
+  few.lost = nullptr;
+  few.tick(60);
+  ASSERT_TRUE(few.at(4).links().parent);
+  EXPECT_EQ(few.at(4).told(5), Level::protected_);
+}
+
 TEST(CommitDeath, ACapturedVersionIsNoMatterOfTheTree) {
   FewAgents few(1);
   few.start_all();

@@ -43,7 +43,7 @@ TEST(Join, AllBecomeOneTreeInAnyOrder) {
   for (NodeId node = 0; node < 40; ++node) {
     EXPECT_EQ(few.at(node).root(), 0U);
     EXPECT_TRUE(few.at(node).at_home());
-    EXPECT_EQ(few.at(node).path(), place_of(node, 40, 3).ancestors);
+    EXPECT_EQ(few.at(node).links().path, place_of(node, 40, 3).ancestors);
   }
   EXPECT_EQ(few.at(0).present(), NodeSet::range(0, 40));
 }

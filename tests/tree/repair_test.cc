@@ -96,7 +96,7 @@ TEST_F(Repair, HalvesOfACutNetworkMeetAgain) {
 TEST_F(Repair, WhoFindsItselfInItsPathLeaves) {
   ASSERT_TRUE(few.at(3).links().parent);
   few.with(3, [](Tree& tree) {
-    const NodeId parent = tree.path().back();
+    const NodeId parent = *tree.links().parent;
     for (std::uint64_t attempt = 1; attempt < 5; ++attempt) {
       tree.receive(parent, Beat{{3, 4, attempt}, 1000, 0, {9, 3, parent}, 0, {}, false, {}, 0});
     }
@@ -123,7 +123,7 @@ TEST_F(Repair, WordOfARootGrowsOldAndIsNotFollowed) {
 }
 
 TEST_F(Repair, AnUnreachablePeerIsLeftAtOnce) {
-  few.with(3, [](Tree& tree) { tree.unreachable(tree.path().back()); });
+  few.with(3, [](Tree& tree) { tree.unreachable(*tree.links().parent); });
   EXPECT_TRUE(few.at(3).links().parent) << "it asked the next one, or the same again";
   few.tick(20);
   expect_one_tree(0, nodes);

@@ -6,8 +6,6 @@ namespace backstay::agent {
 
 namespace {
 
-constexpr std::uint64_t given_bytes_max = 1 << 30;
-
 Buffer line_data(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
 
 std::string line_text(const Buffer& bytes) {
@@ -80,7 +78,7 @@ Result<LineMessage> CopyGiver::of_tier(const std::string& what, const LineMessag
 
 Result<LineMessage> CopyGiver::read(const std::string& name, const LineMessage& question) {
   const auto bytes = question.head.value("bytes", std::uint64_t{0});
-  if (bytes > given_bytes_max) return Error(Code::too_large, "too much at once of " + name);
+  if (bytes > line_bytes_max) return Error(Code::too_large, "too much at once of " + name);
   const AlignedMemory memory(bytes);
   const auto room = memory.span().first(bytes);
   reader_->read(question.head.value("offset", std::uint64_t{0}), room, 0);

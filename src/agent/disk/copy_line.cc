@@ -16,7 +16,6 @@ namespace backstay::agent {
 namespace {
 
 constexpr std::uint32_t head_bytes_max = 1 << 20;
-constexpr std::uint32_t data_bytes_max = 1 << 30;
 
 Error line_gone() { return {Code::agent_lost, "the other end of the line has gone"}; }
 
@@ -101,7 +100,7 @@ Result<LineMessage> CopyLine::receive(bool may_end) const {
   ByteReader reader(sizes);
   const auto head_bytes = reader.get<std::uint32_t>();
   const auto data_bytes = reader.get<std::uint32_t>();
-  if (head_bytes > head_bytes_max || data_bytes > data_bytes_max)
+  if (head_bytes > head_bytes_max || data_bytes > line_bytes_max)
     return Error(Code::protocol, "what comes over the line is no message of ours");
   std::string head(head_bytes, '\0');
   BACKSTAY_TRY(read(std::as_writable_bytes(std::span(head))));

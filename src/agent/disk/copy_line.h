@@ -5,6 +5,7 @@
 // ignores SIGPIPE.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +16,7 @@
 namespace backstay::agent {
 
 inline constexpr unsigned copy_line_protocol = 2;
+inline constexpr std::uint32_t line_bytes_max = 1 << 30;  // of the data of one message
 
 struct LineMessage {
   nlohmann::json head = nlohmann::json::object();

@@ -97,7 +97,7 @@ class RunMembership final : private PeerConnectionEvents {
   void recorded(tree::RunVersion version, Level level);
   void enter(std::uint64_t barrier, std::uint64_t round);
   Status publish(const std::string& name, const std::string& value);
-  Level announced(tree::RunVersion version) const { return tree_.announced(version); }
+  Level told(VersionNumber version) const { return tree_.told(version); }
 
   // Readable when progress() has something to do; -1 with one member.
   int descriptor() const { return epoll_.get(); }

@@ -216,7 +216,7 @@ class Job final : private RunEvents, private RedundancyEvents {
   void listed(RemoteFiles& around) override;
   void directory_complete() override;
   void protected_here(VersionNumber version) override;
-  bool is_heard() const override;
+  bool has_told(VersionNumber version) const override;
   void kept(const HeldFile& file) override;
   void damaged(NodeId holder, const FileOf& file, const Error& why) override;
 

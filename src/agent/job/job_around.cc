@@ -99,8 +99,8 @@ void Job::directory_complete() {
 
 void Job::protected_here(VersionNumber version) { commit_coordinator_.held_protected(version); }
 
-bool Job::is_heard() const {
-  return state_.node == 0 || commit_coordinator_.run_membership()->links().parent.has_value();
+bool Job::has_told(VersionNumber version) const {
+  return commit_coordinator_.run_membership()->told(version) >= Level::protected_;
 }
 
 // A version of which there are only copies here is new to this node.

@@ -24,7 +24,8 @@ Redundancy::Redundancy(JobState& state, Peers& peers, PeerFileParts parts,
       replicator_({state, peers, transfers_, parts.peer_files, parts.keeping}, directory_.held(),
                   std::move(settings), *this),
       stripe_coder_(transfers_, parts.peer_files, parts.keeping.buffer_bytes()),
-      retention_pin_(state),
+      retention_pin_(state.versions, state.run,
+                     [this](VersionNumber version) { return events_.has_told(version); }),
       rebuilder_({state, peers, transfers_, parts.peer_files, parts.keeping}, stripe_coder_,
                  directory_, *this) {
   if (!parity) return;
@@ -83,7 +84,7 @@ void Redundancy::recorded(const format::CommitRecord& record) {
 
 void Redundancy::protected_everywhere(VersionNumber version) {
   replicator_.protected_everywhere(version);
-  if (protects_) retention_pin_.choose(events_.is_heard());  // before retention removes
+  if (protects_) retention_pin_.choose();  // before retention removes
 }
 
 void Redundancy::protected_here(VersionNumber version) {
@@ -91,7 +92,7 @@ void Redundancy::protected_here(VersionNumber version) {
     encoded_.insert(version);
     return tell_encoded();
   }
-  retention_pin_.protected_here(version, events_.is_heard());
+  retention_pin_.protected_here(version);
   events_.protected_here(version);
 }
 
@@ -116,7 +117,7 @@ void Redundancy::tell_encoded() {
       continue;
     }
     at = encoded_.erase(at);
-    retention_pin_.protected_here(version, events_.is_heard());
+    retention_pin_.protected_here(version);
     events_.protected_here(version);
   }
 }
@@ -227,7 +228,7 @@ void Redundancy::membership(const tree::NodeSet& lost, const tree::NodeSet& back
 
 std::uint64_t Redundancy::pump() {
   if (directory_.complete() && !std::exchange(complete_told_, true)) events_.directory_complete();
-  if (protects_) retention_pin_.choose(events_.is_heard());
+  if (protects_) retention_pin_.choose();
   transfers_.serve();
   const std::uint64_t parity_encoder_wants =
       parity_encoder_ ? parity_encoder_->pump() : no_deadline;

@@ -64,8 +64,8 @@ class RedundancyEvents : public FileEvents {
   virtual void listed(RemoteFiles& around) = 0;
   // All registrars in reach know it: time for directory_barrier.
   virtual void directory_complete() = 0;
-  // Whether the others hear now what this node holds: it has a parent in the tree, or is node 0.
-  virtual bool is_heard() const = 0;
+  // Whether the others have been told that this node's part of it is protected.
+  virtual bool has_told(VersionNumber version) const = 0;
   // A file was found damaged at that agent.
   virtual void damaged(NodeId holder, const FileOf& file, const Error& why) = 0;
 };

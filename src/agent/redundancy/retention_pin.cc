@@ -21,27 +21,26 @@ VersionNumber retention_pin(const VersionTable::Rows& rows, RunId run) {
   return best;
 }
 
-void RetentionPin::choose(bool is_heard) {
-  const VersionTable::Rows& rows = state_.versions.rows();
-  pin(retention_pin_, retention_pin(rows, state_.run));
+void RetentionPin::choose() {
+  const VersionTable::Rows& rows = versions_.rows();
+  pin(retention_pin_, retention_pin(rows, run_));
   const bool overtaken =
       std::any_of(rows.lower_bound(protected_here_.version()), rows.end(),
                   [](const auto& entry) { return entry.second.announced >= Level::protected_; });
   if (overtaken) protected_here_.release();
-  if (overtaken || is_heard) heard_of_.release();
+  if (overtaken || has_told_(protected_here_.version())) told_.release();
 }
 
-void RetentionPin::protected_here(VersionNumber version, bool is_heard) {
-  if (is_heard) heard_of_.release();
+void RetentionPin::protected_here(VersionNumber version) {
   if (version <= protected_here_.version()) return;
-  if (!is_heard && heard_of_.version() == 0) heard_of_ = std::move(protected_here_);
+  if (has_told_(protected_here_.version())) told_ = std::move(protected_here_);
   pin(protected_here_, version);
 }
 
 void RetentionPin::pin(VersionPin& held, VersionNumber version) {
   if (held.version() == version) return;
   held.release();
-  if (version != 0) held = VersionPin(state_.versions, version, PinReason::retention_pin);
+  if (version != 0) held = VersionPin(versions_, version, PinReason::retention_pin);
 }
 
 }  // namespace backstay::agent

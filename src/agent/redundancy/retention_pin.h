@@ -13,9 +13,9 @@
 // Main loop's thread. Lives as long as the run that it is for.
 #pragma once
 
-#include <map>
+#include <functional>
 
-#include "agent/version/job_state.h"
+#include "agent/version/version_table.h"
 
 namespace backstay::agent {
 
@@ -24,25 +24,30 @@ VersionNumber retention_pin(const VersionTable::Rows& rows, RunId run);
 
 class RetentionPin {
  public:
-  // Pins the version as long as it is the pinned one.
-  explicit RetentionPin(JobState& state) : state_(state) {}
+  // Whether the others have been told that this node's part of the version is protected.
+  using HasTold = std::function<bool(VersionNumber)>;
 
-  // `is_heard`, of both calls: whether the others hear now what this node holds.
-  //
-  // Call it after anything that may have changed the versions on this node's disk or their levels.
-  void choose(bool is_heard);
+  // Pins versions of the run in the table.
+  RetentionPin(VersionTable& versions, RunId run, HasTold has_told)
+      : versions_(versions), run_(run), has_told_(std::move(has_told)) {}
+
+  // Call it after anything that may have changed the versions on this node's disk or their levels,
+  // and what the others have been told.
+  void choose();
   // This node's part is protected. The newest such version is held until it is protected on all
-  // nodes: removing it earlier would waste the other nodes' replicas. While the others do not hear
-  // this node, the version that they heard of last is held as well.
-  void protected_here(VersionNumber version, bool is_heard);
+  // nodes: removing it earlier would waste the other nodes' replicas. Until the others have been
+  // told of it, the newest of which they have been told is held as well.
+  void protected_here(VersionNumber version);
 
  private:
   void pin(VersionPin& held, VersionNumber version);
 
-  JobState& state_;
+  VersionTable& versions_;
+  const RunId run_;
+  const HasTold has_told_;
   VersionPin retention_pin_;
   VersionPin protected_here_;
-  VersionPin heard_of_;  // while the node is not heard: the version that the others heard of last
+  VersionPin told_;  // older than that one, of which the others have not been told
 };
 
 }  // namespace backstay::agent

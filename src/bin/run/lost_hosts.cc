@@ -11,6 +11,7 @@
 #include "agent/disk/job_lock.h"
 #include "agent/disk/lost_files.h"
 #include "agent/disk/shared_folder.h"
+#include "base/domain.h"
 #include "base/machine.h"
 #include "bin/parts/print.h"
 #include "bin/parts/stored.h"
@@ -36,8 +37,6 @@ Status same_folder(const std::string& folder, const std::string& durable) {
   return Error(Code::unsupported,
                fmt::format("{} is on a file system that is not known to be shared", folder));
 }
-
-std::string first_label(const std::string& name) { return name.substr(0, name.find('.')); }
 
 std::vector<FilesOfHost> files_jobs(Stored& durable, const std::string& job,
                                     const RunHosts* hosts) {
@@ -94,7 +93,7 @@ void tell(const FilesOfHost& one, const LostFiles::Outcome& outcome, const std::
 }  // namespace
 
 bool is_of_host(const FilesOfHost& one, const std::string& job, const std::string& host) {
-  return one.job == client::files_job_name(job, host) || first_label(one.host) == first_label(host);
+  return one.job == client::files_job_name(job, host) || short_name(one.host) == short_name(host);
 }
 
 bool has_lost_its_disk(const Config& config, const FilesOfHost& one, const RunHosts* hosts) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 
+#include "base/domain.h"
 #include "base/fd.h"
 
 namespace backstay::bin {
@@ -15,7 +16,6 @@ namespace {
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
 std::string without_user(const std::string& name) { return name.substr(name.find('@') + 1); }
-std::string without_domain(const std::string& name) { return name.substr(0, name.find('.')); }
 
 Addresses look_up(const std::string& name, int flags, int& failure) {
   addrinfo hints{};
@@ -38,7 +38,7 @@ bool is_this_host(const std::string& with_user) {
   const std::string name = without_user(with_user);
   std::array<char, 256> own{};
   ::gethostname(own.data(), own.size() - 1);
-  if (name == "localhost" || name == own.data() || name == without_domain(own.data())) return true;
+  if (name == "localhost" || name == own.data() || name == short_name(own.data())) return true;
   int failure = 0;
   const auto address = look_up(name, AI_NUMERICHOST, failure);
   return address != nullptr && is_own(*address);

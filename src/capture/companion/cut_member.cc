@@ -149,7 +149,8 @@ void CutMember::grant(lower::Caller& caller) {
   }
   // Of several threads, while counters change: only what the cut waits for may begin.
   const bool is_new = rank_->begun(communicator) == begun;
-  if (is_new && !rank_->permit(communicator, !is_stuck_)) return;
+  const auto which = is_stuck_ ? cut::Rank::Permit::any : cut::Rank::Permit::behind;
+  if (is_new && !rank_->permit(communicator, which)) return;
   __atomic_store_n(&caller.granted, wish, __ATOMIC_RELEASE);
 }
 
