@@ -22,9 +22,9 @@ class ObjectSession {
   Status checkpoint(const Begin& begin, bool keeps = false);
 
   // Inside of `begin`: the version of which chunks may be kept, the same on all ranks; 0: none. Not
-  // 0, each source tells it, also one that keeps nothing. It is the last one that was begun or, on
-  // one node, brought back, if each rank's agent says that it is local, and if any rank would keep
-  // some of it.
+  // 0, each source tells it, also one that keeps nothing. It is the last one that was begun, or
+  // brought back where all agents can keep chunks of it; if each rank's agent says that it is
+  // local, and if any rank would keep some of it.
   VersionNumber base() const { return base_; }
   // After a checkpoint or restart: its version may be the next base(), once it is local.
   bool may_keep() const { return taken_ != 0; }

@@ -160,8 +160,11 @@ Status RestartAnywhere::restore(const Version& version, bool& touched) {
   if (!outcome.agreed.ok()) return outcome.agreed;
   agreed_ = several;
   const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);
-  may_be_base_ = outcome.may_be_base && !several;
-  if (complete.ok()) return {};
+  if (complete.ok()) {
+    BACKSTAY_ASSIGN(const std::int64_t all, group_.minimum(outcome.may_be_base ? 1 : 0));
+    may_be_base_ = all != 0;
+    return {};
+  }
   BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
   touched = touched || any != 0;
   return complete;
