@@ -116,21 +116,63 @@ def state_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+def goes_on_after(saved, point, what, ranks=1):
+    """What it tells where `what` happens while all companions stand at this point."""
+    world = saved.world
+    world.run("agent", "stop")
+    for path in world.folder.glob("has.*"):
+        path.unlink()
+
+    def stopped():
+        return [pid for pid in processes_of(world, "backstay-companion") if state_of(pid) == "T"]
+
+    running = start(world, saved.words, "--job", "app", "--retries", 0,
+                    env={"BACKSTAY_FAILPOINT": f"{point}=stop@1"})
+    wait_for(lambda: running.poll() is not None or len(stopped()) == ranks, "companions there")
+    what()
+    for pid in stopped():
+        os.kill(pid, signal.SIGCONT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 0, told
+    return told
+
+
 def test_an_image_that_breaks_its_process_is_left_out(world):
     """A mapped file that has become shorter between the look at it and the copy."""
     saved = Saved(world, program(world, STEPS))
-    world.run("agent", "stop")
-    running = start(world, saved.words, "--job", "app", "--retries", 0,
-                    env={"BACKSTAY_FAILPOINT": "image.table=stop@1"})
-    stopped = wait_for(lambda: running.poll() is not None or
-                       [pid for pid in processes_of(world, "backstay-companion")
-                        if state_of(pid) == "T"], "the companion at its point")
-    os.truncate(world.folder / "mapped.0", 0)
-    os.kill(stopped[0], signal.SIGCONT)
-    _, told = running.communicate(timeout=60)
-    assert running.returncode == 0, told
+    told = goes_on_after(saved, "image.table",
+                         lambda: os.truncate(world.folder / "mapped.0", 0))
     assert "version 2 skipped: " in told and "broke down" in told, told
     assert "goes on from version 1" in told and saved.none_is_set_aside(), told
+
+
+def test_a_process_that_breaks_down_before_it_goes_on_is_left_out(world):
+    """All of its image is there."""
+    saved = Saved(world, program(world, STEPS))
+
+    def break_it():
+        """Its next instruction, behind the system call in which it waits, is none."""
+        companion, = processes_of(world, "backstay-companion")
+        for pid in Path(f"/proc/{companion}/task/{companion}/children").read_text().split():
+            call = Path(f"/proc/{pid}/syscall")
+            wait_for(lambda call=call: call.read_text() != "running\n", "the process at rest")
+            with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+                memory.seek(int(call.read_text().split()[-1], 16))
+                memory.write(b"\x0f\x0b")
+
+    told = goes_on_after(saved, "image.settle", break_it)
+    assert "version 2 skipped: " in told and "broke down, with exit code 132" in told, told
+    assert "goes on from version 1" in told and saved.none_is_set_aside(), told
+    assert steps_of(world) == ["three", "end"], told
+
+
+@pytest.mark.skipif(not HERE, reason="no launcher is installed")
+def test_no_rank_goes_on_before_all_can(world):
+    saved = Saved(world, line(HERE[0], 2, *program(world, STEPS)), ranks=2)
+    told = goes_on_after(saved, "image.settle", (world.folder / "scratch.1").unlink, ranks=2)
+    assert told.count("version 2 skipped: ") == 1 and "scratch.1" in told, told
+    assert "goes on from version 1" in told and saved.none_is_set_aside(), told
+    assert [steps_of(world, rank) for rank in (0, 1)] == [["three", "end"]] * 2, told
 
 
 def test_a_damaged_version_is_left_out_and_named(world):

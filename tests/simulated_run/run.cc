@@ -18,7 +18,7 @@ constexpr std::uint64_t hurried_ns = 1'000'000;  // a step then
 constexpr std::uint64_t steps_max = 400'000;     // of one wait
 constexpr double dead_after_s = 0.2;
 
-// A version that cannot be had; an older one may (client/restart_anywhere.cc).
+// A version that cannot be had; an older one may (client/restart_loop.cc).
 bool passable(Code code) {
   return code == Code::corrupt || code == Code::not_found || code == Code::io ||
          code == Code::format || code == Code::lost;

@@ -193,13 +193,21 @@ bool ImageTarget::watch() {
   return answer.ok() && answer->bytes != 0;
 }
 
-Status ImageTarget::go() {
+Status ImageTarget::settle() {
   if (ended_) return {};
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::settle);
+  failpoint("image.settle");
+  const auto answer = boot_->ask(request);
+  return told_by_process(answer.ok() ? Status() : Status(answer.error()));
+}
+
+void ImageTarget::go() {
+  if (ended_) return;
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::go);
   failpoint("image.go");
-  BACKSTAY_TRY(boot_->ask(request));
-  return {};
+  boot_->begin(request);
 }
 
 }  // namespace backstay::image
