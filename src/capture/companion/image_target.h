@@ -66,8 +66,9 @@ class ImageTarget final : public client::ObjectTarget {
   std::unique_ptr<BootProcess> boot_;
   std::string command_;
   std::optional<std::uint32_t> chain_;
-  std::vector<KeptChunk> chunks_;  // of the object, as they came
-  bool ended_ = false;             // the program had, when it was saved
+  std::optional<Descriptor> output_;  // its standard output
+  std::vector<KeptChunk> chunks_;     // of the object, as they came
+  bool ended_ = false;                // the program had, when it was saved
   bool refused_ = false;
   std::uint64_t left_ = 0;  // bytes of the object that were not placed yet
   bool copies_ = false;     // the boot program is busy with the last chunk
