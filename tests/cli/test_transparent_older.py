@@ -4,6 +4,7 @@ Each version is requested, and each step of a program waits for a file; nothing 
 """
 
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from processes import wait_for
 from ranks import HERE, line
 from transparent import (  # noqa: F401 (two are fixtures)
-    kill_job, nothing_is_left, processes_of, program, seed, start, versions)
+    environment, kill_job, nothing_is_left, processes_of, program, seed, start, versions)
 
 # Has a file open, and another one mapped, from its second step on.
 STEPS = """
@@ -146,6 +147,14 @@ def test_an_image_that_breaks_its_process_is_left_out(world):
     assert "goes on from version 1" in told and saved.none_is_set_aside(), told
 
 
+def wait_until_asked(companion):
+    """Until its process waits for its next request (recvmsg); that process."""
+    pid, = Path(f"/proc/{companion}/task/{companion}/children").read_text().split()
+    call = Path(f"/proc/{pid}/syscall")
+    wait_for(lambda: call.read_text().startswith("47 "), "the process waits for a request")
+    return pid
+
+
 def test_a_process_that_breaks_down_before_it_goes_on_is_left_out(world):
     """All of its image is there."""
     saved = Saved(world, program(world, STEPS))
@@ -153,12 +162,10 @@ def test_a_process_that_breaks_down_before_it_goes_on_is_left_out(world):
     def break_it():
         """Its next instruction, behind the system call in which it waits, is none."""
         companion, = processes_of(world, "backstay-companion")
-        for pid in Path(f"/proc/{companion}/task/{companion}/children").read_text().split():
-            call = Path(f"/proc/{pid}/syscall")
-            wait_for(lambda call=call: call.read_text() != "running\n", "the process at rest")
-            with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
-                memory.seek(int(call.read_text().split()[-1], 16))
-                memory.write(b"\x0f\x0b")
+        pid = wait_until_asked(companion)
+        with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+            memory.seek(int(Path(f"/proc/{pid}/syscall").read_text().split()[-1], 16))
+            memory.write(b"\x0f\x0b")
 
     told = goes_on_after(saved, "image.settle", break_it)
     assert "version 2 skipped: " in told and "broke down, with exit code 132" in told, told
@@ -168,8 +175,20 @@ def test_a_process_that_breaks_down_before_it_goes_on_is_left_out(world):
 
 @pytest.mark.skipif(not HERE, reason="no launcher is installed")
 def test_no_rank_goes_on_before_all_can(world):
+    """Rank 0 has all that it needs, and has cut its file back."""
     saved = Saved(world, line(HERE[0], 2, *program(world, STEPS)), ranks=2)
-    told = goes_on_after(saved, "image.settle", (world.folder / "scratch.1").unlink, ranks=2)
+    longer = world.folder / "scratch.0"
+    longer.write_bytes(b"x" * 101)
+
+    def let_rank_0_come_first():
+        first = next(pid for pid in processes_of(world, "backstay-companion")
+                     if re.search(rb"(PMI|OMPI_COMM_WORLD)_RANK=0\0", environment(pid)))
+        os.kill(first, signal.SIGCONT)
+        wait_for(lambda: longer.stat().st_size == 100, "its file is cut back")
+        wait_until_asked(first)
+        (world.folder / "scratch.1").unlink()
+
+    told = goes_on_after(saved, "image.settle", let_rank_0_come_first, ranks=2)
     assert told.count("version 2 skipped: ") == 1 and "scratch.1" in told, told
     assert "goes on from version 1" in told and saved.none_is_set_aside(), told
     assert [steps_of(world, rank) for rank in (0, 1)] == [["three", "end"]] * 2, told
