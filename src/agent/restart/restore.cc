@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/group/remote_files.h"
 #include "agent/version/needed_files.h"
 #include "base/check.h"
 #include "base/failpoint.h"
