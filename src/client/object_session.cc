@@ -34,8 +34,9 @@ Result<VersionNumber> ObjectSession::find_base(bool keeps) {
   return all_may != 0 ? taken_ : 0;
 }
 
-Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin) {
-  auto version = session_.restart_by([&](bool& touched) { return bring_back(begin, touched); });
+Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin, const Settle& settle) {
+  auto version =
+      session_.restart_by([&](bool& touched) { return bring_back(begin, settle, touched); });
   taken_ = version.ok() && session_.may_be_base_ ? *version : 0;
   taken_by_ = session_.connected_;
   return version;
@@ -54,7 +55,8 @@ Result<VersionNumber> ObjectSession::wanted_version() const {
 }
 
 // What a failure leaves behind is the new process's, and ends with it: `touched` says nothing here.
-Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, bool& touched) {
+Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, const Settle& settle,
+                                                bool& touched) {
   const int ranks = session_.group_.ranks();
   BACKSTAY_ASSIGN(const VersionNumber wanted, wanted_version());
   const RestartPlan plan{
@@ -62,8 +64,8 @@ Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, bool& 
       [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&) -> Status {
         return of_other_ranks(version, saved_ranks, ranks);
       },
-      wanted, launch_of(session_.hello_.run)};
-  auto version = session_.bring_back_anywhere(plan, touched);
+      settle, wanted, launch_of(session_.hello_.run)};
+  auto version = session_.bring_back_by(plan, touched);
   touched = false;
   return version;
 }

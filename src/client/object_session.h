@@ -22,9 +22,9 @@ class ObjectSession {
   Status checkpoint(const Begin& begin, bool keeps = false);
 
   // Inside of `begin`: the version of which chunks may be kept, the same on all ranks; 0: none. Not
-  // 0, each source tells it, also one that keeps nothing. It is the last one that was begun or, on
-  // one node, brought back, if each rank's agent says that it is local, and if any rank would keep
-  // some of it.
+  // 0, each source tells it, also one that keeps nothing. It is the last one that was begun, or
+  // brought back where all agents can keep chunks of it; if each rank's agent says that it is
+  // local, and if any rank would keep some of it.
   VersionNumber base() const { return base_; }
   // After a checkpoint or restart: its version may be the next base(), once it is local.
   bool may_keep() const { return taken_ != 0; }
@@ -32,10 +32,13 @@ class ObjectSession {
   // Collective. The newest version, or what `backstay run --from` asks for (rank 0's
   // BACKSTAY_FROM). `begin` is called once for each try; what it made before is not used any more.
   // A version that a target refuses with another code than mismatch and none is skipped, and the
-  // user is told; so is a damaged one. Errors: as Session::restart(); mismatch (another number of
-  // ranks saved the version).
+  // user is told; so is a damaged one. `settle` is called once all ranks have all of a version, and
+  // nothing is used of it yet; `may_keep`: as may_keep() will be, the same on all ranks. What fails
+  // then, on any rank, is skipped on all as if a target had refused it. Errors: as
+  // Session::restart(); mismatch (another number of ranks saved the version).
   using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
-  Result<VersionNumber> restart(const BeginTarget& begin);
+  using Settle = std::function<Status(bool may_keep)>;
+  Result<VersionNumber> restart(const BeginTarget& begin, const Settle& settle = {});
 
   // Tells the agent, and so `backstay run`, that another try would end the same way.
   // `why`: its code is mismatch, else nothing is told.
@@ -46,7 +49,7 @@ class ObjectSession {
  private:
   Result<VersionNumber> find_base(bool keeps);
   Result<VersionNumber> wanted_version() const;
-  Result<VersionNumber> bring_back(const BeginTarget& begin, bool& touched);
+  Result<VersionNumber> bring_back(const BeginTarget& begin, const Settle& settle, bool& touched);
   Session& session_;
   VersionNumber base_ = 0;
   VersionNumber taken_ = 0;     // the last one that was begun or brought back; 0: it is no base

@@ -26,8 +26,6 @@
 #include "client/neighbours.h"
 #include "client/node_settings.h"
 #include "client/other_settings.h"
-#include "client/redistribution.h"
-#include "client/restart_anywhere.h"
 #include "client/signals.h"
 #include "client/snapshot.h"
 #include "client/targets.h"
@@ -384,52 +382,6 @@ Result<VersionNumber> Session::restart_by(const BringBack& bring_back) {
   newest_used_ = std::max(newest_used_, *version);
   due_->restarted();
   return version;
-}
-
-// One try; one outcome for all ranks. A rank that has everything succeeds, even if the agent was
-// lost. But if any rank was touched and another one lacks something, all are undefined: then
-// `touched` becomes true on all ranks.
-Result<VersionNumber> Session::bring_back(bool& touched) {
-  if (group_.nodes() > 1) {
-    std::optional<SessionTarget> target;
-    const RestartPlan plan{
-        [&]() -> ObjectTarget& { return target.emplace(regions_, files_, origin_); },
-        [&](VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& in_part) {
-          return Redistribution(group_, *agent_, regions_, origin_, version, run, saved_ranks)
-              .run(in_part);
-        }};
-    return bring_back_anywhere(plan, touched);
-  }
-  std::optional<Error> unreadable;  // why a newer version was passed over
-  for (VersionNumber below = 0;;) {
-    SessionTarget target(regions_, files_, origin_);
-    Restore restore(*agent_, target);
-    const RestoreOutcome outcome = restore.run(wire::Restart{0, below});
-    const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
-    if (agreed.ok()) return outcome.version;
-    if (agreed.error().code() != Code::rank_count) {
-      BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
-      touched = touched || any != 0;
-      const bool none_left = agreed.error().code() == Code::none && unreadable;
-      return none_left ? *unreadable : agreed.error();
-    }
-    // The agent may have died, or cut a rank off, before it had sent the version to all of them.
-    const bool told = !outcome.status.ok() && outcome.status.error().code() == Code::rank_count;
-    BACKSTAY_ASSIGN(const std::int64_t all_told, group_.minimum(told ? 1 : 0));
-    if (all_told == 0) return Error(Code::agent_lost, "not all ranks got the agent's answer");
-    bool taken_in_part = false;
-    const Status moved =
-        Redistribution(group_, *agent_, regions_, origin_, outcome.version, 0, outcome.saved_ranks)
-            .run(taken_in_part);
-    if (moved.ok()) return outcome.version;
-    touched = touched || taken_in_part;
-    const bool readable =
-        moved.error().code() != Code::corrupt && moved.error().code() != Code::not_found;
-    if (taken_in_part || readable) return moved.error();
-    unreadable = moved.error();
-    below = outcome.version;
-    BACKSTAY_TRY(ready(Status()));
-  }
 }
 
 Status Session::finish(bool silently) {

@@ -26,7 +26,7 @@
 #include "client/group.h"
 #include "client/origin.h"
 #include "client/regions.h"
-#include "client/restart_anywhere.h"
+#include "client/restart_loop.h"
 #include "client/restore.h"
 #include "client/run_mark.h"
 #include "client/saved_streams.h"
@@ -104,7 +104,7 @@ class Session {
                                   std::uint64_t deadline);
   Status waited_in_vain(VersionNumber version, Level level, double timeout_s);
   Result<VersionNumber> bring_back(bool& touched);
-  Result<VersionNumber> bring_back_anywhere(const RestartPlan& plan, bool& touched);
+  Result<VersionNumber> bring_back_by(const RestartPlan& plan, bool& touched);
   void tell_refusal(const Error& why);
   void tell_finished(VersionNumber version);
   void pin_pool();

@@ -1,16 +1,36 @@
-// A session's restart: on several nodes, and what it tells of it.
+// A session's restart: what it brings back, and what it tells of it.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/tell.h"
+#include "client/redistribution.h"
+#include "client/restart_loop.h"
 #include "client/session.h"
+#include "client/targets.h"
 
 namespace backstay::client {
 
-Result<VersionNumber> Session::bring_back_anywhere(const RestartPlan& plan, bool& touched) {
-  RestartAnywhere anywhere(group_, *agent_, plan);
-  BACKSTAY_ASSIGN(const VersionNumber version, anywhere.run(touched));
-  restarted_ = {version, anywhere.saved_by()};
-  may_be_base_ = anywhere.may_be_base();
+// One try; one outcome for all ranks. A rank that has everything succeeds, even if the agent was
+// lost. But if any rank was touched and another one lacks something, all are undefined: then
+// `touched` becomes true on all ranks.
+Result<VersionNumber> Session::bring_back(bool& touched) {
+  std::optional<SessionTarget> target;
+  const RestartPlan plan{
+      [&]() -> ObjectTarget& { return target.emplace(regions_, files_, origin_); },
+      [&](VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& in_part) {
+        return Redistribution(group_, *agent_, regions_, origin_, version, run, saved_ranks)
+            .run(in_part);
+      },
+      {}};
+  return bring_back_by(plan, touched);
+}
+
+Result<VersionNumber> Session::bring_back_by(const RestartPlan& plan, bool& touched) {
+  RestartLoop loop(group_, *agent_, plan);
+  BACKSTAY_ASSIGN(const VersionNumber version, loop.run(touched));
+  restarted_ = {version, loop.saved_by()};
+  may_be_base_ = loop.may_be_base();
   return version;
 }
 

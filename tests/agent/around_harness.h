@@ -100,6 +100,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   std::set<Rank> take_early;  // each chunk that does not stay, but for their first
   int withdrawals = 0;
   std::vector<std::pair<NodeId, FileOf>> damaged;
+  std::set<FileOf> not_to_be_needed;
   std::vector<std::string> events;
 
   static ConnectionId connection(Rank rank) { return rank + 100; }
@@ -166,6 +167,9 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
     explicit Around(AgentHarness& agent) : agent_(agent) {}
     ObjectLookup& directory() override { return agent_.directory_; }
     FileReader& files() override { return agent_; }
+    bool may_be_needed(const FileOf& file) const override {
+      return !agent_.not_to_be_needed.contains(file);
+    }
     void damaged(NodeId holder, const FileOf& file, const Error&) override {
       agent_.damaged.emplace_back(holder, file);
     }

@@ -240,13 +240,14 @@ TEST(NeededFiles, AreThoseOfTheChunks) {
 // no other node could make its file of version 1 again, and so not that of version 2.
 TEST(NeedsOfParity, CountInAllSteps) {
   HeldFiles held;
+  const NodeId other = self + 1;
   const auto add = [&](VersionNumber version, bool parity, std::vector<FileOf> needs = {}) {
     HeldFile one;
     one.file = {version, run, self, parity};
     one.needs = std::move(needs);
+    if (parity) one.of = {{self, other}, 1};
     held.add(one);
   };
-  const NodeId other = self + 1;
   const FileOf newest{3, run, self, /*parity=*/true};
   add(3, true, {{2, run, other}});
   EXPECT_EQ(held.needs_without_parity(newest), 2u);
@@ -259,7 +260,37 @@ TEST(NeedsOfParity, CountInAllSteps) {
   add(1, false);
   EXPECT_EQ(held.needs_without_parity(newest), std::nullopt);
   add(1, true, {{0, run - 1, other}});
-  EXPECT_EQ(held.needs_without_parity(newest), 0u) << "of a run without parity of this one";
+  EXPECT_EQ(held.needs_without_parity(newest), 0u) << "nothing of that run is here";
+}
+
+// A run goes on from a version of an earlier one: its parity counts where the same nodes would make
+// up for as much.
+TEST(NeedsOfParity, CountParityOfAnEarlierRunWhereItIsAsGood) {
+  constexpr RunId earlier = run - 1;
+  const FileOf newest{3, run, self, /*parity=*/true};
+  const auto lacking = [&](NodeId needed, const ParityOf& older) {
+    HeldFiles held;
+    HeldFile one;
+    one.file = newest;
+    one.of = {{self, 1, 2, 3}, 2};
+    one.needs = {{2, earlier, needed}};
+    held.add(one);
+    HeldFile its_parity;
+    its_parity.file = {2, earlier, self, /*parity=*/true};
+    its_parity.of = older;
+    held.add(its_parity);
+    EXPECT_EQ(held.needs_without_parity(newest), 2u) << "its own file of it is not here";
+    HeldFile own;
+    own.file = {2, earlier, self};
+    held.add(own);
+    return held.needs_without_parity(newest).has_value();
+  };
+  EXPECT_FALSE(lacking(1, {{self, 1, 2, 3}, 2}));
+  EXPECT_FALSE(lacking(1, {{self, 1, 2, 3}, 3})) << "it makes up for more";
+  EXPECT_TRUE(lacking(1, {{self, 1, 2, 3}, 1})) << "it makes up for less";
+  EXPECT_TRUE(lacking(1, {{self, 1, 2}, 2})) << "of another group";
+  EXPECT_TRUE(lacking(1, {{self, 2, 1, 3}, 2})) << "in another order on the ring";
+  EXPECT_TRUE(lacking(4, {{self, 1, 2, 3}, 2})) << "the file is another group's";
 }
 
 }  // namespace

@@ -17,17 +17,18 @@ using namespace testing;
 
 class Neighbours {
  public:
-  Neighbours(std::uint32_t nodes, std::uint32_t replicas)
-      : network(nodes, {}), around(nodes), replicas_(replicas) {
+  Neighbours(std::uint32_t nodes, std::uint32_t replicas,
+             std::optional<ParitySettings> parity = std::nullopt)
+      : network(nodes, {}), around(nodes), replicas_(replicas), parity_(std::move(parity)) {
     for (NodeId node = 0; node < nodes; ++node) make(node);
   }
   // A new agent's, of the same run.
   void make(NodeId node) {
     Node& one = network[node];
     heard_[node] = std::make_unique<Heard>(one.told, around[node]);
-    one.redundancy = std::make_unique<Redundancy>(
-        one.state, one, PeerFileParts{one, one.serving, one.keeping},
-        ReplicatorSettings{replicas_, {}, 0}, std::nullopt, *heard_[node]);
+    one.redundancy =
+        std::make_unique<Redundancy>(one.state, one, PeerFileParts{one, one.serving, one.keeping},
+                                     ReplicatorSettings{replicas_, {}, 0}, parity_, *heard_[node]);
   }
   void begin() {
     for (NodeId node = 0; node < network.members(); ++node) network[node].list();
@@ -57,6 +58,7 @@ class Neighbours {
     RemoteFiles*& around_;
   };
   const std::uint32_t replicas_;
+  const std::optional<ParitySettings> parity_;
   std::map<NodeId, std::unique_ptr<Heard>> heard_;
 };
 
@@ -103,6 +105,39 @@ TEST(RedundancyOfARun, WhatAnEarlierRunLeftIsCopiedAgainOnceTheProgramGoesOnFrom
   for (NodeId node = 0; node < 3; ++node) all.network[node].redundancy->brought_back({1, run});
   all.network.run_for();
   EXPECT_EQ(holders(), 2u);
+}
+
+// Of a version that an earlier run saved: who may keep chunks of it in this run.
+TEST(RedundancyOfARun, WithReplicasEachFileThatIsHereMayBeNeeded) {
+  Neighbours all(3, 1);
+  const FileOf file = write_file(all.network, 0, 1);
+  for (NodeId node = 0; node < 3; ++node) all.network[node].state.run = run + 1;
+  all.begin();
+  all.open();
+  EXPECT_TRUE(all.around[0]->may_be_needed(file));
+  EXPECT_FALSE(all.around[1]->may_be_needed(file));
+}
+
+TEST(RedundancyOfARun, WithParityItsOwnFileMayBeNeededWhereItsParityIsHere) {
+  Neighbours all(3, 0, ParitySettings{{2, 1}, {}, 0});
+  const auto next_run = [&](RunId of) {
+    for (NodeId node = 0; node < 3; ++node) {
+      all.network[node].state.run = of;
+      all.make(node);
+    }
+    all.begin();
+    all.open();
+  };
+  for (NodeId node = 0; node < 3; ++node) write_file(all.network, node, 1);
+  next_run(run + 1);
+  EXPECT_FALSE(all.around[0]->may_be_needed({1, run, 0})) << "there is no parity of it";
+  next_run(run);
+  all.network.run_for();
+  next_run(run + 1);
+  for (NodeId node = 0; node < 3; ++node) {
+    EXPECT_TRUE(all.around[node]->may_be_needed({1, run, node})) << node;
+    EXPECT_FALSE(all.around[node]->may_be_needed({1, run, (node + 1) % 3})) << node;
+  }
 }
 
 // Retention must not take it while the other nodes still make copies (retention_pin.h).

@@ -80,10 +80,11 @@ def areas_of(world):
 
 def test_a_restart_leaves_the_map_as_it_was(world):
     """Large memory is filled in huge pages; the mapping is divided for that, and is one again."""
-    words = program(world, WAITS.format("data = b'x' * (41 << 20)"))
+    words = program(world, WAITS.format("data = b'x' * (41 << 20); open('ready', 'w').close()"))
     running = start(world, words, "--job", "app", "--interval", 0.1)
+    wait_for(lambda: running.poll() is not None or (world.folder / "ready").exists(), "its memory")
     first_versions(world, running)
-    stop(running)
+    stop(running)  # saves once more
     before = areas_of(world)
     again = start(world, words, "--job", "app", "--interval", 0.1)
     seen = newest(world)
@@ -163,6 +164,50 @@ def test_output_of_a_life_without_a_version_is_not_printed_twice(world, mode):
         _, told = running.communicate(timeout=60)
     assert running.returncode == 0 and "from the beginning" in told, told
     assert out.read_text() == ("before\n" if mode == "ab" else "") + "begun\ngone on\n"
+
+
+SAYS = """
+import os, time
+for step in ("two", "three"):
+    print("before", step, flush=True)
+    open("at", "a").write(step + "\\n")
+    while not os.path.exists(step):
+        time.sleep(0.01)
+print("end", flush=True)
+"""
+
+
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_what_backstay_has_said_in_the_programs_log_stays_there(world, mode):
+    """`> log 2>&1`: a restart cuts the file back, and what the program has said is said again."""
+    log = world.folder / "log"
+    world.env["BACKSTAY_CHECKPOINT_POLICY"] = "request"
+
+    def come_to(*steps):
+        at = world.folder / "at"
+        wait_for(lambda: running.poll() is not None or
+                 at.exists() and at.read_text().split() == list(steps), steps)
+
+    with open(log, mode) as file:
+        running = subprocess.Popen(
+            list(map(str, [PROGRAM, "run", "--transparent", "--job", "app", "--",
+                           *program(world, SAYS)])),
+            env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+    come_to("two")
+    assert world.run("checkpoint", "app", "--wait").returncode == 0
+    (world.folder / "two").touch()
+    for life in (1, 2):
+        come_to("two", *["three"] * life)
+        for pid in processes_of(world):
+            os.kill(pid, signal.SIGKILL)
+    come_to("two", *["three"] * 3)
+    (world.folder / "three").touch()
+    assert running.wait(timeout=60) == 0
+    lines = log.read_text().splitlines()
+    assert [line for line in lines if not line.startswith("backstay")] == [
+        "before two", "before three", "end"]
+    for life in (1, 2):
+        assert sum(f"restart {life} of 3" in line for line in lines) == 1, lines
 
 
 def test_fresh_begins_anew(world):

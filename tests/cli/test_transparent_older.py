@@ -4,6 +4,7 @@ Each version is requested, and each step of a program waits for a file; nothing 
 """
 
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from processes import wait_for
 from ranks import HERE, line
 from transparent import (  # noqa: F401 (two are fixtures)
-    kill_job, nothing_is_left, processes_of, program, seed, start, versions)
+    environment, kill_job, nothing_is_left, processes_of, program, seed, start, versions)
 
 # Has a file open, and another one mapped, from its second step on.
 STEPS = """
@@ -116,21 +117,81 @@ def state_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+def goes_on_after(saved, point, what, ranks=1):
+    """What it tells where `what` happens while all companions stand at this point."""
+    world = saved.world
+    world.run("agent", "stop")
+    for path in world.folder.glob("has.*"):
+        path.unlink()
+
+    def stopped():
+        return [pid for pid in processes_of(world, "backstay-companion") if state_of(pid) == "T"]
+
+    running = start(world, saved.words, "--job", "app", "--retries", 0,
+                    env={"BACKSTAY_FAILPOINT": f"{point}=stop@1"})
+    wait_for(lambda: running.poll() is not None or len(stopped()) == ranks, "companions there")
+    what()
+    for pid in stopped():
+        os.kill(pid, signal.SIGCONT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 0, told
+    return told
+
+
 def test_an_image_that_breaks_its_process_is_left_out(world):
     """A mapped file that has become shorter between the look at it and the copy."""
     saved = Saved(world, program(world, STEPS))
-    world.run("agent", "stop")
-    running = start(world, saved.words, "--job", "app", "--retries", 0,
-                    env={"BACKSTAY_FAILPOINT": "image.table=stop@1"})
-    stopped = wait_for(lambda: running.poll() is not None or
-                       [pid for pid in processes_of(world, "backstay-companion")
-                        if state_of(pid) == "T"], "the companion at its point")
-    os.truncate(world.folder / "mapped.0", 0)
-    os.kill(stopped[0], signal.SIGCONT)
-    _, told = running.communicate(timeout=60)
-    assert running.returncode == 0, told
+    told = goes_on_after(saved, "image.table",
+                         lambda: os.truncate(world.folder / "mapped.0", 0))
     assert "version 2 skipped: " in told and "broke down" in told, told
     assert "goes on from version 1" in told and saved.none_is_set_aside(), told
+
+
+def wait_until_asked(companion):
+    """Until its process waits for its next request (recvmsg); that process."""
+    pid, = Path(f"/proc/{companion}/task/{companion}/children").read_text().split()
+    call = Path(f"/proc/{pid}/syscall")
+    wait_for(lambda: call.read_text().startswith("47 "), "the process waits for a request")
+    return pid
+
+
+def test_a_process_that_breaks_down_before_it_goes_on_is_left_out(world):
+    """All of its image is there."""
+    saved = Saved(world, program(world, STEPS))
+
+    def break_it():
+        """Its next instruction, behind the system call in which it waits, is none."""
+        companion, = processes_of(world, "backstay-companion")
+        pid = wait_until_asked(companion)
+        with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+            memory.seek(int(Path(f"/proc/{pid}/syscall").read_text().split()[-1], 16))
+            memory.write(b"\x0f\x0b")
+
+    told = goes_on_after(saved, "image.settle", break_it)
+    assert "version 2 skipped: " in told and "broke down, with exit code 132" in told, told
+    assert "goes on from version 1" in told and saved.none_is_set_aside(), told
+    assert steps_of(world) == ["three", "end"], told
+
+
+@pytest.mark.skipif(not HERE, reason="no launcher is installed")
+def test_no_rank_goes_on_before_all_can(world):
+    """Rank 0 has all that it needs, and has cut its file back."""
+    saved = Saved(world, line(HERE[0], 2, *program(world, STEPS)), ranks=2)
+    longer = world.folder / "scratch.0"
+    longer.write_bytes(b"x" * 101)
+
+    def let_rank_0_come_first():
+        first = next(pid for pid in processes_of(world, "backstay-companion")
+                     if re.search(rb"(PMI|OMPI_COMM_WORLD)_RANK=0\0", environment(pid)))
+        os.kill(first, signal.SIGCONT)
+        wait_for(lambda: longer.stat().st_size == 100, "its file is cut back")
+        wait_until_asked(first)
+        (world.folder / "scratch.1").unlink()
+
+    told = goes_on_after(saved, "image.settle", let_rank_0_come_first, ranks=2)
+    assert told.count("version 2 skipped: ") == 1 and "scratch.1" in told, told
+    assert "goes on from version 1" in told and saved.none_is_set_aside(), told
+    assert [steps_of(world, rank) for rank in (0, 1)] == [["three", "end"]] * 2, told
 
 
 def test_a_damaged_version_is_left_out_and_named(world):

@@ -86,6 +86,14 @@ class Writers:
         return json.loads(self.mini.on(
             host, f"{self.words} {BACKSTAY} show {self.job} {version} {more} --json"))["needs"]
 
+    def newest(self, host="n0"):
+        return max(found["version"] for found in self.verify(host))
+
+    def segment_bytes(self, version, host):
+        """Of all parts on this host, copies too."""
+        folder = f"/var/tmp/backstay-root/{self.job}/v{version:016d}"
+        return int(self.mini.on(host, f"cat {folder}/*.segment | wc -c"))
+
     def verify(self, host, more=""):
         return json.loads(self.mini.on(
             host, f"{self.words} {BACKSTAY} verify {self.job} {more} --json"))["versions"]
@@ -196,11 +204,68 @@ def test_an_agent_that_dies_ends_the_chain_on_all_hosts(job, whole, undisturbed)
     one.step(2)
     one.all_wrote(3)
     one.save("protected")
-    newest = max(found["version"] for found in one.verify("n0"))
+    newest = one.newest()
     assert one.needs(newest, "n0") == [] and one.needs(newest, "n1") == []
     one.let_end()
     code, output = finish(running)
     assert code == 0, output
+    assert one.outputs() == undisturbed, output
+
+
+@kinds
+def test_the_first_version_after_a_restart_keeps_what_did_not_change(job, whole, undisturbed, kind):
+    """On the same hosts, and then on hosts that have changed their numbers: each has copies of what
+    the other one wrote."""
+    one = job(LAUNCHERS[kind], BACKSTAY_PROTECT_REPLICAS="1")
+    running = one.start("--retries 9", hosts_option(kind, "n0", "n1"))
+    one.versions_of_steps(1, "protected")
+    whole.on("n1", "pkill -KILL -o -f '[/]backstay-companion '")
+    one.step(2)
+    one.all_wrote(3)
+    one.save("protected")
+    first = one.newest()
+    for host in ("n0", "n1"):
+        assert {1, 2} <= set(one.needs(first, host))
+        assert one.segment_bytes(first, host) < one.segment_bytes(1, host) / 4
+    running.send_signal(signal.SIGTERM)
+    code, output = finish(running)
+    assert code == 143 and "restart 1 of 9 from version" in output, output
+    last = one.newest()
+    running = one.start("--retries 9 --oversubscribe", hosts_option(kind, "n1", "n0"))
+    one.step(3)
+    one.all_wrote(4)
+    one.save("protected")
+    after = one.newest()
+    assert after > last and f"starts from version {last}" in output, output
+    for host in ("n0", "n1"):
+        assert one.needs(after, host)
+        assert one.segment_bytes(after, host) < one.segment_bytes(1, host) / 4
+        assert all(found["good"] for found in one.verify(host))
+        assert one.read_by_numpy(after, host) == ["0", "1", "2", "3"], "also copies"
+    whole("kill", "n1")
+    one.let_end()
+    code, output = finish(running)
+    assert code == 0 and f"from version {after}" in output, output
+    assert one.outputs() == undisturbed, output
+
+
+def test_parity_of_an_earlier_run_counts_after_a_restart(job, whole, undisturbed):
+    """The first version keeps what did not change, is protected, and is made again with what it
+    needs of the run before."""
+    one = job(LAUNCHERS["openmpi"], BACKSTAY_PROTECT_PARITY="2,1")
+    running = one.start("--retries 9 --oversubscribe", hosts_option("openmpi", "n0", "n1", "n2"))
+    one.versions_of_steps(1, "protected")
+    whole.on("n1", "pkill -KILL -o -f '[/]backstay-companion '")
+    one.step(2)
+    one.all_wrote(3)
+    one.save("protected")
+    first = one.newest()
+    assert {1, 2} <= set(one.needs(first))
+    whole("kill", "n1")
+    one.let_end()
+    code, output = finish(running)
+    assert code == 0 and "goes on without n1" in output, output
+    assert f"from version {first}" in output, output
     assert one.outputs() == undisturbed, output
 
 

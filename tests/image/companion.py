@@ -14,7 +14,7 @@ CHUNK = 256 << 10
 POOL = 256 << 20
 REQUEST = struct.Struct("<II QQQ II 1024s")
 ANSWER = struct.Struct("<II QQ 128Q QQQQ 1024s")
-POOL_ASK, CUT, FILL, RESUME, TABLE, TAKE, GO, KEPT, SNAPSHOT, BASE = range(1, 11)
+POOL_ASK, CUT, FILL, RESUME, TABLE, TAKE, SETTLE, KEPT, SNAPSHOT, BASE, GO = range(1, 12)
 
 
 class No(Exception):
@@ -33,12 +33,16 @@ def answer_of(line):
             "stopped_ns": answer[135]}
 
 
-def ask(line, kind, at=0, bytes_=0, object_=0, watches=0, keeps=0, descriptor=None):
+def tell(line, kind, at=0, bytes_=0, object_=0, watches=0, keeps=0, descriptor=None):
     packet = REQUEST.pack(kind, 0, at, bytes_, object_, watches, keeps, b"")
     rights = []
     if descriptor is not None:
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
     line.sendmsg([packet], rights)
+
+
+def ask(line, kind, **words):
+    tell(line, kind, **words)
     return answer_of(line)
 
 
@@ -62,6 +66,9 @@ class Companion:
 
     def ask(self, kind, **words):
         return ask(self.ours, kind, **words)
+
+    def tell(self, kind):
+        tell(self.ours, kind)
 
     def kill(self):
         self.process.kill()
@@ -146,7 +153,8 @@ def bring_back(pool, memory, image, stdin, stdout, watched=False):
         life.ask(TAKE, bytes_=len(piece), object_=at)
     if watched:
         assert watch_from_now(life, image), "the writes are not watched"
-    life.ask(GO)
+    life.ask(SETTLE)
+    life.tell(GO)
     return life
 
 

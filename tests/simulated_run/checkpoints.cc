@@ -14,27 +14,33 @@ constexpr std::size_t kept_max = 4;  // chunks of a rank, so that its object fit
 
 }  // namespace
 
+// The version of a restart, where all agents say that it may be a base; else number 0.
+VersionOfRun SimulatedRun::offered(VersionOfRun version) const {
+  const auto says_so = [](const auto& one) { return one->plan().may_be_base; };
+  return std::ranges::all_of(ranks_, says_so) ? version : VersionOfRun();
+}
+
 // What companions agree on (client/object_session.cc).
-VersionNumber SimulatedRun::find_base() {
+VersionOfRun SimulatedRun::find_base() {
   constexpr unsigned chain_max = 5;
   const bool full_is_due = chain_ + 1 >= chain_max || random_.between(0, 2) == 0;
-  const VersionNumber base = full_is_due ? 0 : std::exchange(captured_, 0);
-  if (base != 0) rest(random_.between(0, 5'000));  // it may become local meanwhile
+  const VersionOfRun base = full_is_due ? VersionOfRun() : std::exchange(captured_, {});
+  if (base.first != 0) rest(random_.between(0, 5'000));  // it may become local meanwhile
   const auto tells_local = [&](HostId id) {
     const auto& agent = hosts_.at(id).agent;
-    return agent && agent->job().level_of(base).level >= Level::local;
+    return agent && agent->job().level_of(base.first).level >= Level::local;
   };
-  const bool found = base != 0 && std::ranges::all_of(nodes_, tells_local);
+  const bool found = base.first != 0 && std::ranges::all_of(nodes_, tells_local);
   chain_ = found ? chain_ + 1 : 0;
-  return found ? base : 0;
+  return found ? base : VersionOfRun();
 }
 
 // Some ranks keep nothing of a base, nor do some nodes.
-Promises::Kept SimulatedRun::choose_kept(VersionNumber base) {
-  Promises::Kept kept{{base, run_}, {}};
+Promises::Kept SimulatedRun::choose_kept(VersionOfRun base) {
+  Promises::Kept kept{base, {}};
   for (const auto& one : ranks_) {
     auto& chunks = kept.chunks.emplace_back();
-    if (base == 0 || random_.between(0, 2) == 0) continue;
+    if (base.first == 0 || random_.between(0, 2) == 0) continue;
     const std::size_t whole = promises_.expected(kept.base, one->number()).size() / buffer_bytes;
     for (std::size_t chunk = 0; chunk < std::min<std::size_t>(whole, kept_max); ++chunk) {
       if (random_.coin()) chunks.push_back(chunk);
@@ -44,8 +50,8 @@ Promises::Kept SimulatedRun::choose_kept(VersionNumber base) {
 }
 
 bool SimulatedRun::checkpoint() {
-  const VersionNumber base = find_base();
-  if (base != 0) rest(random_.between(0, 20));  // until the ranks have agreed
+  const VersionOfRun base = find_base();
+  if (base.first != 0) rest(random_.between(0, 20));  // until the ranks have agreed
   if (agent_died_ || !broken_.empty()) return false;
   const VersionOfRun version{next_version_++, run_};
   std::vector<std::size_t> bytes;
@@ -53,9 +59,12 @@ bool SimulatedRun::checkpoint() {
     bytes.push_back(random_.between(1, 5 * buffer_bytes));
   const Promises::Kept kept = choose_kept(base);
   promises_.taking(version, bytes, std::exchange(latest_, version), kept);
-  counts_.on_base += base != 0 ? 1 : 0;
+  counts_.on_base += base.first != 0 ? 1 : 0;
+  const bool of_another_run = base.first != 0 && base.second != run_ && nodes_.size() > 1;
+  counts_.on_restarted += of_another_run ? 1 : 0;
+  counts_.on_restarted_parity += of_another_run && !parity_groups().empty() ? 1 : 0;
   for (const auto& one : ranks_) {
-    one->save(version.first, promises_.expected(version, one->number()), base,
+    one->save(version.first, promises_.expected(version, one->number()), base.first,
               kept.chunks.at(one->number()));
   }
   const bool answered = run_until("captured", [&] {
@@ -64,27 +73,27 @@ bool SimulatedRun::checkpoint() {
   });
   if (!answered) return false;
   ++counts_.versions;
-  captured_ = version.first;
+  captured_ = version;
   std::string text = fmt::format("version {} captured", version.first);
-  if (base != 0) text += fmt::format(", which keeps chunks of version {}", base);
+  if (base.first != 0) text += fmt::format(", which keeps chunks of version {}", base.first);
   for (const auto& one : ranks_) {
     if (one->captured()->code == Code::ok) continue;
     text = one->captured()->message;
-    captured_ = 0;
+    captured_ = {};
   }
   say(text);
-  if (base != 0 && captured_ != 0) check_base(base);
+  if (base.first != 0 && captured_.first != 0) check_base(base);
   return true;
 }
 
 // Each node keeps its part of a base, though perhaps only another node's part needs that.
-void SimulatedRun::check_base(VersionNumber base) {
+void SimulatedRun::check_base(VersionOfRun base) {
   if (nodes_.size() == 1) return;
   for (const HostId id : nodes_) {
     const agent::VersionTable& table = hosts_.at(id).agent->job().state().versions;
-    if (table.needed_by({base, run_}) >= captured_) continue;
-    fail(fmt::format("host {} may remove version {}, of which version {} keeps chunks", id, base,
-                     captured_));
+    if (table.needed_by(base) >= captured_.first) continue;
+    fail(fmt::format("host {} may remove version {}, of which version {} keeps chunks", id,
+                     base.first, captured_.first));
   }
 }
 

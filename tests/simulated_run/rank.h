@@ -52,7 +52,7 @@ class SimulatedRank {
   // Ended: with an object, or with the reason.
   const std::optional<Status>& restored() const { return restored_; }
   const std::vector<std::byte>& object() const { return object_; }
-  VersionNumber restored_version() const { return plan_.version; }
+  const wire::Plan& plan() const { return plan_; }
 
  private:
   // To the agent, which may have died since.

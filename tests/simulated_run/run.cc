@@ -18,7 +18,7 @@ constexpr std::uint64_t hurried_ns = 1'000'000;  // a step then
 constexpr std::uint64_t steps_max = 400'000;     // of one wait
 constexpr double dead_after_s = 0.2;
 
-// A version that cannot be had; an older one may (client/restart_anywhere.cc).
+// A version that cannot be had; an older one may (client/restart_loop.cc).
 bool passable(Code code) {
   return code == Code::corrupt || code == Code::not_found || code == Code::io ||
          code == Code::format || code == Code::lost;
@@ -169,7 +169,7 @@ bool SimulatedRun::start() {
   run_ = random_.between(1, UINT32_MAX);
   nodes_.clear();
   for (const auto& [id, host] : hosts_) nodes_.push_back(id);
-  std::shuffle(nodes_.begin(), nodes_.end(), random_.engine());
+  if (random_.coin()) std::shuffle(nodes_.begin(), nodes_.end(), random_.engine());
   if (nodes_.size() > settings_.hosts) nodes_.resize(settings_.hosts);
   ranks_.clear();
   node_of_.clear();
@@ -180,8 +180,7 @@ bool SimulatedRun::start() {
   const auto groups = parity_groups();
   promises_.begin_run(run_, nodes_, std::min<std::uint32_t>(settings_.tolerates, nodes_.size() - 1),
                       groups);
-  restarted_from_ = latest_ = {};
-  captured_ = 0;
+  restarted_from_ = latest_ = captured_ = {};
   say(fmt::format("start {} on hosts {}", run_, fmt::join(nodes_, " ")));
   return connect();
 }
@@ -397,6 +396,7 @@ bool SimulatedRun::restart() {
 bool SimulatedRun::restarted_from(VersionOfRun version) {
   say(fmt::format("restarted from version {} of run {}", version.first, version.second));
   restarted_from_ = latest_ = version;
+  captured_ = offered(version);
   const Promises::Owed owed = promises_.owed({nodes_.begin(), nodes_.end()});
   if (version.first < owed.version.first) {
     fail(fmt::format("version {} of run {} was announced at level {}, and version {} came back",
@@ -423,10 +423,10 @@ bool SimulatedRun::restart_alone() {
   const Status& outcome = *ranks_[0]->restored();
   if (outcome.ok()) {
     for (const RunId run : promises_.runs()) {
-      const VersionOfRun version{ranks_[0]->restored_version(), run};
+      const VersionOfRun version{ranks_[0]->plan().version, run};
       if (promises_.expected(version, 0) == ranks_[0]->object()) return restarted_from(version);
     }
-    fail(fmt::format("wrong bytes in version {}", ranks_[0]->restored_version()));
+    fail(fmt::format("wrong bytes in version {}", ranks_[0]->plan().version));
     return false;
   }
   if (owed.version.first != 0) {
@@ -450,7 +450,7 @@ void SimulatedRun::kill_agent(HostId host, End how) {
   at.agent.reset();
   at.vouched = 0;
   agent_died_ = true;
-  captured_ = 0;
+  captured_ = {};
 }
 
 void SimulatedRun::power_off(HostId host, bool disk_is_lost) {

@@ -56,8 +56,10 @@ class SimulatedRun {
 
   struct Counts {
     std::uint64_t steps = 0, versions = 0, restarts = 0, from_older = 0;
-    std::uint64_t needing = 0;  // parts of versions that need older ones
-    std::uint64_t on_base = 0;  // versions that keep chunks of the one before
+    std::uint64_t needing = 0;       // parts of versions that need older ones
+    std::uint64_t on_base = 0;       // versions that keep chunks of the one before
+    std::uint64_t on_restarted = 0;  // of these: of one that another run of several nodes saved
+    std::uint64_t on_restarted_parity = 0;  // of these: of runs that make parity
     std::map<Level, std::uint64_t> announced;
   };
   const Counts& counts() const { return counts_; }
@@ -109,9 +111,10 @@ class SimulatedRun {
   bool restarted_from(VersionOfRun version);
   bool restart_alone();
   bool checkpoint();
-  VersionNumber find_base();
-  Promises::Kept choose_kept(VersionNumber base);
-  void check_base(VersionNumber base);
+  VersionOfRun offered(VersionOfRun version) const;
+  VersionOfRun find_base();
+  Promises::Kept choose_kept(VersionOfRun base);
+  void check_base(VersionOfRun base);
   void stop_program();
 
   // --- faults ---
@@ -154,9 +157,11 @@ class SimulatedRun {
   VersionNumber next_version_ = 1;
   VersionOfRun restarted_from_;  // by this start of the program; number 0: not yet
   VersionOfRun latest_;          // that this start of the program has: taken, or restarted from
-  VersionNumber captured_ = 0;   // the last one, by the agents that live; 0: it has failed
-  unsigned chain_ = 0;           // versions since the last one without a base
-  bool agent_died_ = false;      // since the ranks connected
+  // The last one, by the agents that live, or the one of the restart, where they say that it may be
+  // a base; number 0: there is none.
+  VersionOfRun captured_;
+  unsigned chain_ = 0;       // versions since the last one without a base
+  bool agent_died_ = false;  // since the ranks connected
   // What happens to a host in so many steps, whatever the program does then.
   struct Doom {
     HostId host = 0;

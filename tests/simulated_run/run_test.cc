@@ -34,15 +34,20 @@ TEST(SimulatedRun, KeepsWhatItAnnounced) {
     all.from_older += run.counts().from_older;
     all.needing += run.counts().needing;
     all.on_base += run.counts().on_base;
+    all.on_restarted += run.counts().on_restarted;
+    all.on_restarted_parity += run.counts().on_restarted_parity;
     for (const auto& [level, times] : run.counts().announced) all.announced[level] += times != 0;
   }
   std::printf(
-      "%u runs: %llu steps, %llu versions, %llu of these with a base, %llu parts that need older "
-      "ones, %llu restarts, "
+      "%u runs: %llu steps, %llu versions, %llu of these with a base, %llu with one of another "
+      "run on several nodes (%llu of them with parity), %llu parts that need older ones, "
+      "%llu restarts, "
       "%llu versions skipped; with level "
       "local, protected, durable: %llu, %llu, %llu runs\n",
       count, static_cast<unsigned long long>(all.steps),
       static_cast<unsigned long long>(all.versions), static_cast<unsigned long long>(all.on_base),
+      static_cast<unsigned long long>(all.on_restarted),
+      static_cast<unsigned long long>(all.on_restarted_parity),
       static_cast<unsigned long long>(all.needing), static_cast<unsigned long long>(all.restarts),
       static_cast<unsigned long long>(all.from_older),
       static_cast<unsigned long long>(all.announced[Level::local]),

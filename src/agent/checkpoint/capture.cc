@@ -117,7 +117,7 @@ Status Capture::kept(const RankLink& link, const wire::Kept& kept) {
     return Error(Code::state, "kept after begin, or of a newer version");
   }
   auto may_need =
-      base.ok() ? needs_on(state_, **base) : Result<std::vector<format::Need>>(base.error());
+      base.ok() ? needs_on(state_, *base) : Result<std::vector<format::Need>>(base.error());
   if (!may_need.ok()) {
     abort(may_need.error());
     return {};
@@ -127,7 +127,7 @@ Status Capture::kept(const RankLink& link, const wire::Kept& kept) {
   version.may_need = std::move(*may_need);
   version.whole = false;
   for (const wire::KeptChunk& chunk : kept.chunks) {
-    BACKSTAY_ASSIGN(OlderChunk older, keep(**base, link.rank, chunk, rank->received_bytes));
+    BACKSTAY_ASSIGN(OlderChunk older, keep(*base, link.rank, chunk, rank->received_bytes));
     rank->received_bytes += chunk.length;
     version.older.push_back(std::move(older));
   }

@@ -10,34 +10,37 @@ namespace backstay::agent {
 
 namespace {
 
-using Part = std::shared_ptr<const format::Manifest>;
+Parts parts_of(const JobState& state, VersionNumber version) {
+  const auto& newest = state.newest_part;
+  if (newest && newest->version == version && newest->run == state.run) return {newest};
+  const Parts& before = state.brought_back;
+  return !before.empty() && before.front()->version == version ? before : Parts();
+}
 
-const Part& part_of(const JobState& state, VersionNumber version) {
-  static const Part none;
-  const Part& newest = state.newest_part;
-  if (newest && newest->version == version && newest->run == state.run) return newest;
-  const Part& before = state.brought_back_part;
-  const bool fits = before && before->version == version && state.nodes == 1;
-  return fits ? before : none;
+const format::Manifest& part_with(const Parts& base, const format::ObjectId& object) {
+  const auto has = [&](const auto& part) { return part->find(object) != nullptr; };
+  const auto found = std::ranges::find_if(base, has);
+  return found == base.end() ? *base.front() : **found;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const format::Manifest>> find_base(const JobState& state,
-                                                          VersionNumber version) {
+Result<Parts> find_base(const JobState& state, VersionNumber version) {
   const auto none = [version](std::string_view why) {
     return Error(Code::again, fmt::format("nothing of version {} can be kept: {}", version, why));
   };
-  const auto& part = part_of(state, version);
-  if (part == nullptr) return none("it is not the one that this agent wrote or brought back last");
+  Parts parts = parts_of(state, version);
+  if (parts.empty()) return none("it is not the one that this agent wrote or brought back last");
   const VersionRow* row = state.versions.find(version);
-  if (row == nullptr || !row->good() || !row->is_of(part->run)) return none("it is not local");
+  const bool local = row != nullptr && row->good() && row->is_of(parts.front()->run);
+  if (!local) return none("it is not local");
   if (is_leaving(state.versions, version)) return none("it is just being removed");
-  return part;
+  return parts;
 }
 
-Result<OlderChunk> keep(const format::Manifest& base, const format::ObjectId& object,
+Result<OlderChunk> keep(const Parts& parts, const format::ObjectId& object,
                         const wire::KeptChunk& chunk, std::uint64_t offset) {
+  const format::Manifest& base = part_with(parts, object);
   const format::ObjectEntry* entry = base.find(object);
   std::span<const format::ChunkEntry> all;
   if (entry != nullptr) all = base.chunks_of(*entry);
@@ -59,12 +62,12 @@ Result<OlderChunk> keep(const format::Manifest& base, const format::ObjectId& ob
   return kept;
 }
 
-Result<std::vector<format::Need>> needs_on(const JobState& state, const format::Manifest& base) {
+Result<std::vector<format::Need>> needs_on(const JobState& state, const Parts& parts) {
   if (state.nodes == 1) return std::vector<format::Need>();
-  const StoredVersion* stored = state.on_disk(base.version);
-  BACKSTAY_CHECK(stored != nullptr);  // find_base() has found it
+  const format::Manifest& base = *parts.front();
   const format::Need itself{base.version, base.run};
-  auto needs = format::both_needs(stored->record.needs, std::span(&itself, 1));
+  const auto older = state.versions.needs_of({base.version, base.run});
+  auto needs = format::both_needs(older, std::span(&itself, 1));
   if (needs.size() <= format::needs_max) return needs;
   return Error(Code::again,
                fmt::format("nothing of version {} can be kept: it would be the {}th version of one "

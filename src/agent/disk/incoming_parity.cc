@@ -24,9 +24,9 @@ HeldFile held_parity(const format::ParityManifest& parity,
   HeldFile held;
   held.file = file_of(parity);
   held.segment_bytes = parity.parity_bytes();
-  held.blocks = parity.parity;
+  held.of.blocks = parity.parity;
   for (const format::Manifest& member : members) {
-    held.group.push_back(member.node);
+    held.of.group.push_back(member.node);
     held.nodes = member.nodes;
     held.ranks_of_run = member.ranks;
     const std::vector<Rank> ranks = member.ranks_here();

@@ -32,6 +32,9 @@ class RemoteFiles {
   virtual ~RemoteFiles() = default;
   virtual ObjectLookup& directory() = 0;
   virtual FileReader& files() = 0;
+  // Whether a version of this run that needs this file of an earlier one could reach the levels
+  // that the run is to reach.
+  virtual bool may_be_needed(const FileOf& file) const = 0;
   // A file was found damaged at that holder, which may be ourselves.
   virtual void damaged(NodeId holder, const FileOf& file, const Error& why) = 0;
   // The file with that rank's object, made again by an agent that has parity of its group: whose

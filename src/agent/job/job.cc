@@ -167,7 +167,7 @@ void Job::ended(const Restore& restore) {
   if (version && redundancy_) redundancy_->brought_back(*version);
   if (version) {
     state_.went_on_from = VersionPin(state_.versions, version->first, PinReason::went_on_from);
-    state_.brought_back_part = restore.base();
+    state_.brought_back = restore.base();
   }
 }
 

@@ -244,6 +244,7 @@ Status Job::new_run(const wire::Hello& hello) {
 // What belongs to the run before.
 void Job::forget_run() {
   set_around(nullptr);
+  state_.brought_back.clear();
   status_poll_.reset();
   redundancy_.reset();
   state_.notes.clear();

@@ -87,8 +87,8 @@ wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
   if (seen.files.size() > wire::list_entries_max) seen.files.resize(wire::list_entries_max);
   if (const HeldFile* parity = job.parity_here(files_of)) {
     seen.parity_of = parity->file.node;
-    seen.parity_blocks = parity->blocks;
-    seen.parity_group = parity->group;
+    seen.parity_blocks = parity->of.blocks;
+    seen.parity_group = parity->of.group;
   }
   return seen;
 }

@@ -67,6 +67,8 @@ class ParityEncoder {
   // Does what is to be done next; answers when it wants to be called again (base/clock.h).
   std::uint64_t pump();
 
+  // Of what it makes.
+  ParityOf protection() const { return {group_, shape_.parity}; }
   // Why this node's parity of a version is not there, if that was given up for now.
   std::vector<Blocker> blockers() const;
 

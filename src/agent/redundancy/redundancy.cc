@@ -108,6 +108,18 @@ std::optional<Error> Redundancy::lacks_parity(VersionNumber version) const {
       fmt::format("it needs version {}, of which this node has no parity of this run", *lacking));
 }
 
+// With replicas what a file needs is copied with it. Parity of an earlier run counts as in
+// HeldFiles::needs_without_parity, which is what the level is told by.
+bool Redundancy::may_be_needed(const FileOf& file) const {
+  const HeldFiles& held = directory_.held();
+  if (held.find(file) == nullptr || repaired_.contains(file)) return false;
+  if (!parity_encoder_) return true;
+  const FileOf parity{file.version, file.run, file.node, /*parity=*/true};
+  return file.node == state_.node && held.find(parity) != nullptr &&
+         held.find(parity)->of.makes_up_for(parity_encoder_->protection()) &&
+         !held.needs_without_parity(parity);
+}
+
 // Parity of an older version may be made after that of one which needs it.
 void Redundancy::tell_encoded() {
   for (auto at = encoded_.begin(); at != encoded_.end();) {

@@ -123,6 +123,7 @@ class Redundancy final : private FileEvents, private RemoteFiles {
   // RemoteFiles
   ObjectLookup& directory() override { return directory_; }
   FileReader& files() override { return transfers_; }
+  bool may_be_needed(const FileOf& file) const override;
   void damaged(NodeId holder, const FileOf& file, const Error& why) override;
   void rebuild(NodeId agent, VersionOfRun version, Rank rank, Rebuilt done) override {
     rebuilder_.ask(agent, version, rank, std::move(done));

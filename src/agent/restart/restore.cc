@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/group/remote_files.h"
 #include "agent/version/needed_files.h"
 #include "base/check.h"
 #include "base/failpoint.h"
@@ -61,18 +62,35 @@ std::optional<VersionOfRun> Restore::brought_back() const {
   return VersionOfRun{version_, run_};
 }
 
-// On several nodes the numbers of nodes may be others than in the run that saved the version.
-ManifestPtr Restore::base() const {
-  if (!whole_job_ || state_.nodes > 1 || parts_.empty()) return nullptr;
-  const auto is_at = [this](Place place) {
-    return std::ranges::all_of(parts_,
-                               [&](const Part& part) { return part.source.place == place; });
-  };
-  const ManifestPtr found = is_at(Place::pool)    ? state_.newest_part
-                            : is_at(Place::local) ? parts_.front().manifest
-                                                  : nullptr;
-  const bool fits = found && found->version == version_ && found->run == run_ && found->nodes == 1;
-  return fits ? found : nullptr;
+// On several nodes the parts may be those of nodes that had other numbers, and copies.
+Parts Restore::base() const {
+  if (!whole_job_) return {};
+  Parts base;
+  for (const Part& part : parts_) {
+    const ManifestPtr found = part_on_disk(part);
+    if (found == nullptr || !may_be_needed(*found)) return {};
+    if (std::ranges::find(base, found) == base.end()) base.push_back(found);
+  }
+  return base;
+}
+
+// With the participant's object; null: this node's disk does not have it, or not yet.
+ManifestPtr Restore::part_on_disk(const Part& part) const {
+  if (part.source.place == Place::local) return part.manifest;
+  const ManifestPtr newest = part.in_pool() ? state_.newest_part : nullptr;
+  const bool fits = newest && newest->version == version_ && newest->run == run_ &&
+                    newest->find(part.who.rank) != nullptr;
+  return fits ? newest : nullptr;
+}
+
+// One node alone could not copy parts of several to shared storage, nor several nodes protect the
+// version of one. On several the record must be here by now: who waits for the level asks others.
+bool Restore::may_be_needed(const format::Manifest& part) const {
+  if (state_.nodes == 1 || part.nodes == 1) return state_.nodes == part.nodes;
+  const VersionRow* row = state_.versions.find(version_);
+  const bool local = row != nullptr && row->good() && row->is_of(run_);
+  return local && state_.around != nullptr &&
+         state_.around->may_be_needed({version_, run_, part.node});
 }
 
 std::optional<VersionOfRun> Restore::read_from_others() const {
@@ -254,7 +272,7 @@ void Restore::announce() {
               "{} job={} version={} from={} ranks={}", whole_job_ ? "restart" : "fetch",
               state_.name, version_, from, parts_.size());
   if (whole_job_) state_.record("restart_begin", {{"version", version_}, {"from", from}});
-  const bool may_be_base = base() != nullptr;
+  const bool may_be_base = !base().empty();
   for (const Part& part : parts_) {
     state_.outbox.send(part.who.connection,
                        wire::Plan{version_, part.object_bytes, part.in_pool(), Code::ok, "",

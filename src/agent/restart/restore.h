@@ -55,9 +55,9 @@ class Restore {
   bool take_end();
   // The version that all ranks of this node have now, after a restart that went well.
   std::optional<VersionOfRun> brought_back() const;
-  // The manifest of the version that is brought back, where the next one may keep chunks of it: in
-  // a run of one node, from its pool or disk. Else null.
-  ManifestPtr base() const;
+  // The parts with the objects of this node's ranks, where the next version may keep chunks of them
+  // (docs/format/image.md, "Pages that are kept"). Else none.
+  Parts base() const;
   // The version, where it has been read from other nodes' disks, wholly or in part.
   std::optional<VersionOfRun> read_from_others() const;
   bool includes(ConnectionId connection) const;
@@ -115,6 +115,8 @@ class Restore {
   void hand_out_from_memory(Part& part);
   void announce();
   Place farthest() const;
+  ManifestPtr part_on_disk(const Part& part) const;
+  bool may_be_needed(const format::Manifest& part) const;
   void queue_chunks();
   void read_more();
   void arrived(std::size_t index, std::uint32_t buffer, const Source& source, const Status& status);

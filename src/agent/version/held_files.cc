@@ -49,6 +49,7 @@ std::optional<FileOf> HeldFiles::file_with(VersionOfRun version, Rank rank, bool
 }
 
 std::optional<VersionNumber> HeldFiles::needs_without_parity(const FileOf& parity) const {
+  const HeldFile& made = *find(parity);
   std::set<FileOf> seen{parity};
   std::vector<FileOf> left{parity};
   while (!left.empty()) {
@@ -57,8 +58,10 @@ std::optional<VersionNumber> HeldFiles::needs_without_parity(const FileOf& parit
     for (const FileOf& need : held->needs) {
       const FileOf own{need.version, need.run, parity.node};
       const FileOf of_need{need.version, need.run, parity.node, /*parity=*/true};
-      const bool whole = need.run == parity.run && find(own) != nullptr && find(of_need) != nullptr;
-      if (!whole) return need.version;
+      const HeldFile* its_parity = find(own) == nullptr ? nullptr : find(of_need);
+      const bool made_again = its_parity != nullptr && its_parity->of.makes_up_for(made.of) &&
+                              std::ranges::find(made.of.group, need.node) != made.of.group.end();
+      if (!made_again) return need.version;
       if (seen.insert(of_need).second) left.push_back(of_need);
     }
   }

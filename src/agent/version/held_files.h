@@ -22,6 +22,16 @@ struct FileNames {
 };
 FileNames names_of(const std::string& job, const FileOf& file);
 
+// Of parity: whose segments it is of, in the order of the ring, and how many blocks are in it.
+struct ParityOf {
+  std::vector<NodeId> group = {};
+  std::uint32_t blocks = 0;
+  // As many losses of any of those nodes.
+  bool makes_up_for(const ParityOf& other) const {
+    return group == other.group && blocks >= other.blocks;
+  }
+};
+
 // A whole file of a node on this node's disk.
 struct HeldFile {
   FileOf file;
@@ -30,9 +40,7 @@ struct HeldFile {
   std::uint64_t segment_bytes = 0;
   std::vector<Rank> ranks;  // that have an object in it; of parity: in a file of its group
   std::optional<format::CommitRecord> record;  // that stands in the folder, of the highest level
-  // Of parity: whose segments it is of, in the order of the ring, and how many blocks are in it.
-  std::vector<NodeId> group = {};
-  std::uint32_t blocks = 0;
+  ParityOf of = {};                            // of parity
   // Files of older versions that its chunks lie in; of parity: those of its whole group. Sorted.
   std::vector<FileOf> needs = {};
 };
@@ -51,8 +59,10 @@ class HeldFiles {
   // Parity of the group in which that object is.
   std::optional<FileOf> parity_with(VersionOfRun version, Rank rank) const;
   // Of what the group of this parity needs, and of what that needs in its turn: a version of which
-  // this node has no file of its own, or no parity, of the same run. Others of the group could not
-  // make their files of it again. Precondition: the parity is held.
+  // this node has no file of its own, or no parity that makes up for the same losses. Others of the
+  // group could not make their files of it again. (Of an earlier run parity counts where nodes of
+  // the same numbers were the group, and so each has what it had.) Precondition: the parity is
+  // held.
   std::optional<VersionNumber> needs_without_parity(const FileOf& parity) const;
 
  private:

@@ -85,6 +85,9 @@ struct MemoryVersion {
   }
 };
 
+// Parts of one version that are on this node's disk.
+using Parts = std::vector<std::shared_ptr<const format::Manifest>>;
+
 class StoreLink;  // agent/disk/links.h: this room hands it on and never uses it
 
 struct DurableSettings {
@@ -119,10 +122,11 @@ struct JobState {
   VersionTable versions = {};                          // on this node's disk and on shared storage
   std::map<VersionNumber, MemoryVersion> memory = {};  // their pins end before the table
   VersionNumber newest = 0;                            // highest number ever used
-  // Of the version that this agent wrote last, and of the one that the run went on from, where that
-  // is a run of one node: chunks of them may be kept by the next one.
+  // This node's part of the version that this agent wrote last; and the parts in which the objects
+  // of its ranks lie of the version that the run went on from. Chunks of them may be kept by the
+  // next version.
   std::shared_ptr<const format::Manifest> newest_part = {};
-  std::shared_ptr<const format::Manifest> brought_back_part = {};
+  Parts brought_back = {};
   bool finished_before = false;  // the run before the present one ended by itself
   // By the ranks of the present run: what they were to restart from does not fit.
   struct Refused {

@@ -10,6 +10,11 @@ void VersionNeeds::needs(VersionOfRun version, std::span<const format::Need> nee
   known = format::both_needs(known, needs);
 }
 
+std::span<const format::Need> VersionNeeds::needs_of(VersionOfRun version) const {
+  const auto found = needs_.find(version);
+  return found == needs_.end() ? std::span<const format::Need>() : std::span(found->second);
+}
+
 VersionNumber VersionNeeds::needed_by(VersionOfRun version,
                                       std::span<const VersionNumber> others) const {
   const auto [number, run] = version;

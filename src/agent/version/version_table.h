@@ -94,6 +94,8 @@ class VersionNeeds {
   // The newest version on this node's disk that needs it, but for `others`; 0: none does. What a
   // kept version needs is kept with it. Run 0: it is not known, as its record cannot be read.
   VersionNumber needed_by(VersionOfRun version, std::span<const VersionNumber> others = {}) const;
+  // What it needs, as far as this node knows.
+  std::span<const format::Need> needs_of(VersionOfRun version) const;
 
   // Versions without a row of which files of other nodes lie here, and no record: this node has no
   // part in their commit, but retention removes them.

@@ -15,6 +15,7 @@
 #include "base/tell.h"
 #include "capture/companion/command_note.h"
 #include "capture/companion/ended_rank.h"
+#include "capture/companion/said_lines.h"
 #include "format/footer.h"
 
 namespace backstay::image {
@@ -90,6 +91,7 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   boot_.reset();
   left_ = object_bytes;
   chain_.reset();
+  output_.reset();
   chunks_.clear();
   const std::size_t table = tail.size() - footer_bytes;
   ended_ = !format::is_image(tail.subspan(table));
@@ -106,6 +108,9 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   BACKSTAY_TRY(origin_.check(saved));
   command_ = note_of(saved.notes, note_command);
   chain_ = chain_of(saved.notes, footer);
+  for (const Descriptor& one : image.descriptors) {
+    if (one.number == 1) output_ = one;
+  }
   const Status started = told_by_process(start(tail, object_bytes));
   if (!started.ok()) boot_.reset();
   if (started.ok() && tells_ && reads_from_a_pipe(image)) {
@@ -193,13 +198,23 @@ bool ImageTarget::watch() {
   return answer.ok() && answer->bytes != 0;
 }
 
-Status ImageTarget::go() {
+Status ImageTarget::settle() {
   if (ended_) return {};
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::settle);
+  failpoint("image.settle");
+  const std::string said = output_ ? said_since(*output_) : "";
+  const auto answer = boot_->ask(request);
+  if (output_) say_again(*output_, said);
+  return told_by_process(answer.ok() ? Status() : Status(answer.error()));
+}
+
+void ImageTarget::go() {
+  if (ended_) return;
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::go);
   failpoint("image.go");
-  BACKSTAY_TRY(boot_->ask(request));
-  return {};
+  boot_->begin(request);
 }
 
 }  // namespace backstay::image

@@ -39,11 +39,13 @@ class ImageTarget final : public client::ObjectTarget {
 
   // After finish(): how many versions lead to this one, where the next may keep chunks of it.
   std::optional<std::uint32_t> chain() const { return chain_; }
-  // Then, before go(): from now on the program's writes are watched, so that its next image may
+  // Then, before settle(): from now on the program's writes are watched, so that its next image may
   // keep chunks of this one. False: they are not.
   bool watch();
-  // After finish(), once: the program goes on. Errors: as BootProcess::ask().
-  Status go();
+  // After finish(), once: all that may fail before the program goes on. Errors: as match_tail().
+  Status settle();
+  // After settle(), once: the program goes on.
+  void go();
   // The program, after go(); null where it had ended when it was saved.
   std::unique_ptr<BootProcess> take() { return std::move(boot_); }
   // It was not brought back, and another try with the same image would end so, too.
@@ -64,8 +66,9 @@ class ImageTarget final : public client::ObjectTarget {
   std::unique_ptr<BootProcess> boot_;
   std::string command_;
   std::optional<std::uint32_t> chain_;
-  std::vector<KeptChunk> chunks_;  // of the object, as they came
-  bool ended_ = false;             // the program had, when it was saved
+  std::optional<Descriptor> output_;  // its standard output
+  std::vector<KeptChunk> chunks_;     // of the object, as they came
+  bool ended_ = false;                // the program had, when it was saved
   bool refused_ = false;
   std::uint64_t left_ = 0;  // bytes of the object that were not placed yet
   bool copies_ = false;     // the boot program is busy with the last chunk

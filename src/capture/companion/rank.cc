@@ -87,17 +87,22 @@ std::string Rank::told(const Error& why) const {
 Status Rank::bring_back() {
   std::unique_ptr<ImageTarget> target;
   bool refused = false;
+  std::optional<std::uint32_t> watched;  // its chain
   const auto version = objects_->restart(
       [&](client::Connection& agent, const client::Origin& origin) -> client::ObjectTarget& {
         refused = refused || (target && target->refused());
         target.reset();
         target = std::make_unique<ImageTarget>(origin, agent, lower_half(), company_.is_first());
         return *target;
+      },
+      [&](bool may_keep) {
+        watched = may_keep ? target->chain() : std::nullopt;
+        if (watched && !(full_every_->may_follow(*watched) && target->watch())) watched.reset();
+        return target->settle();
       });
   if (!version.ok()) return none_fits(version.error(), refused || (target && target->refused()));
-  const auto chain = objects_->may_keep() ? target->chain() : std::nullopt;
-  if (chain && full_every_->may_follow(*chain) && target->watch()) full_every_->restarted(*chain);
-  BACKSTAY_TRY(company_.group().agree(target->go()));
+  if (watched) full_every_->restarted(*watched);
+  target->go();
   boot_ = target->take();
   ended_ = boot_ == nullptr;
   if (target->command().empty() || target->command() == command_) return {};

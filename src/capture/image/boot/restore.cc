@@ -4,7 +4,8 @@
 // 3. Start as many threads as there were; they wait in the window.
 // 4. Map the areas where they were, fill them, renew thread ids, put heap and vdso in place.
 // 5. The lower half, where the program had one; descriptors, working directory, handlers, timers.
-// 6. Start the control thread; each thread returns from the signal that stopped it.
+// 6. With a companion: wait until all ranks have come so far, as each may still go back.
+// 7. Start the control thread; each thread returns from the signal that stopped it.
 #include "capture/image/boot/restore.h"
 
 #include <linux/mman.h>
@@ -128,6 +129,14 @@ void settle_memory() {
   check(trouble);
 }
 
+// The companion ends this process where another rank could not be brought back.
+void wait_for_others() {
+  Request request{};
+  long descriptor = -1;
+  const bool came = companion::next(control, request, descriptor);
+  if (!came || request.kind != static_cast<uint32_t>(Ask::go)) sys_exit(refused);
+}
+
 [[noreturn]] void start_again(Options& options) {
   Trouble trouble;
   const bool lower = real_library[0] != 0;
@@ -137,9 +146,12 @@ void settle_memory() {
   if (lower) restart_lower_half(real_library, trouble);
   check(trouble);
   open_descriptors(tables, trouble);
-  check(trouble);
+  check(trouble, Refused::image);
   set_signals(tables);
-  if (by_companion) companion::answer(control, trouble);
+  if (by_companion) {
+    companion::answer(control, trouble);
+    wait_for_others();
+  }
   start_control(options);
   wait_for_control();
   set_timers(tables);
@@ -313,7 +325,7 @@ void take_base(const Request& request, long descriptor, Answer& said) {
       case Ask::base:
         if (mapped) take_base(request, descriptor, said);
         break;
-      case Ask::go: settle_memory(); start_again(options);
+      case Ask::settle: settle_memory(); start_again(options);
       default: trouble << "this process does not run yet"; break;
     }
     if (!trouble.empty()) said.refused = static_cast<uint32_t>(Refused::now);

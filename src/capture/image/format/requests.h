@@ -31,7 +31,21 @@
 
 namespace backstay::image {
 
-enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go, kept, snapshot, base };
+// At a restart: pool, table, take .., perhaps base, settle: all is ready for the program to go on.
+// Then go, which is not answered.
+enum class Ask : uint32_t {
+  pool = 1,
+  cut,
+  fill,
+  resume,
+  table,
+  take,
+  settle,
+  kept,
+  snapshot,
+  base,
+  go
+};
 
 inline constexpr uint32_t notes_max = 1024;
 
@@ -56,7 +70,8 @@ enum class Refused : uint32_t {
   ends = 2,   // this process ends
   again = 3,  // the program is just replacing itself; snapshot: see there
   child = 4,  // the program has a child; nothing was stopped, or for a moment
-  image = 5,  // table: this process ends; an older image may do without what is wrong or missing
+  image = 5,  // table, settle: this process ends; an older image may do without what is wrong or
+              // missing
 };
 
 struct KeptChunk {

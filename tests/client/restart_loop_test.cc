@@ -1,5 +1,5 @@
 // A restart whose ranks have different agents: two nodes with two ranks each.
-#include "client/restart_anywhere.h"
+#include "client/restart_loop.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A restart on several nodes (docs/protocol/agent.md, "On several nodes"), and that of an object on
-// one node. Collective.
+// A restart (docs/protocol/agent.md, "On several nodes"): the newest version that all ranks can
+// have. Collective.
 //
 //   1. Every rank asks its agent for the newest version that it can offer; the greatest of all is
 //      tried.
@@ -31,6 +31,10 @@ struct RestartPlan {
   // Brings back a version that another number of ranks saved, where that can be.
   std::function<Status(VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& touched)>
       redistribute;
+  // Once all ranks have everything: what may still fail, before anything of it is used. Where it
+  // fails on any rank, all skip the version. Empty: nothing may. `may_be_base`: the next version
+  // may keep chunks of this one.
+  std::function<Status(bool may_be_base)> settle;
   // Not 0: this version is wanted, or a newer one that a run of `launch` has saved since then. No
   // older one takes its place.
   VersionNumber from = 0;
@@ -40,10 +44,10 @@ struct RestartPlan {
 // The error of one that cannot be redistributed.
 Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks);
 
-class RestartAnywhere {
+class RestartLoop {
  public:
   // All arguments outlive this.
-  RestartAnywhere(const Group& group, Connection& agent, const RestartPlan& plan)
+  RestartLoop(const Group& group, Connection& agent, const RestartPlan& plan)
       : group_(group), agent_(agent), plan_(plan) {}
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
@@ -71,6 +75,7 @@ class RestartAnywhere {
   Result<VersionNumber> none_left();
   Status take(const Version& version, bool& touched);
   Status restore(const Version& version, bool& touched);
+  Status settle(bool may_be_base);
   void skip(const Version& version, const Error& why);
 
   const Group& group_;

@@ -1,4 +1,4 @@
-#include "client/restart_anywhere.h"
+#include "client/restart_loop.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks
                       version, saved_ranks, ranks == 1 ? "one" : std::to_string(ranks))};
 }
 
-Result<VersionNumber> RestartAnywhere::run(bool& touched) {
+Result<VersionNumber> RestartLoop::run(bool& touched) {
   for (Version below;;) {
     BACKSTAY_ASSIGN(const std::optional<Version> newest, newest_below(below));
     if (!newest || newest->number < plan_.from) return none_left();
@@ -54,12 +54,12 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
 }
 
 // It is newer than the version that is wanted, and not of this launch.
-bool RestartAnywhere::is_passed_over(const Version& version) const {
+bool RestartLoop::is_passed_over(const Version& version) const {
   return plan_.from != 0 && version.number > plan_.from && !version.damage &&
          launch_of(version.run) != plan_.launch;
 }
 
-void RestartAnywhere::tell_where_it_goes_on(const Version& version) const {
+void RestartLoop::tell_where_it_goes_on(const Version& version) const {
   const bool older = passed_over_ && version.number == plan_.from;
   if (group_.rank() != 0 || (!skipped_ && !older)) return;
   tell_user(fmt::format("goes on from version {}{}", version.number,
@@ -70,7 +70,7 @@ void RestartAnywhere::tell_where_it_goes_on(const Version& version) const {
 
 // On one node the agent may have set versions aside before. Then it says so, and the job must not
 // begin again as if there were no version.
-Result<VersionNumber> RestartAnywhere::none_left() {
+Result<VersionNumber> RestartLoop::none_left() {
   if (skipped_) return *skipped_;
   if (group_.nodes() > 1 && plan_.from != 0) {
     return Error(Code::mismatch, fmt::format("there is no version {}; `backstay ls` lists those "
@@ -87,7 +87,7 @@ Result<VersionNumber> RestartAnywhere::none_left() {
   return wanted ? Error(Code::mismatch, agreed.error().message()) : agreed.error();
 }
 
-void RestartAnywhere::skip(const Version& version, const Error& why) {
+void RestartLoop::skip(const Version& version, const Error& why) {
   const std::string text = fmt::format("version {} skipped: {}", version.number, why.message());
   if (group_.rank() == 0) tell_user(text);
   // An agent knows of the version, so a part that no node has any more was lost with other nodes.
@@ -96,7 +96,7 @@ void RestartAnywhere::skip(const Version& version, const Error& why) {
                                   : "no version of the job can be brought back: " + text);
 }
 
-Result<wire::Candidate> RestartAnywhere::ask(const Version& below) {
+Result<wire::Candidate> RestartLoop::ask(const Version& below) {
   BACKSTAY_TRY(agent_.send(wire::Candidates{below.number, below.run}));
   while (true) {
     BACKSTAY_ASSIGN(const wire::Message message, agent_.receive());
@@ -106,8 +106,7 @@ Result<wire::Candidate> RestartAnywhere::ask(const Version& below) {
 
 // The greatest of all ranks' offers. A number of 64 bits is compared in two halves, as the group's
 // numbers are signed.
-Result<std::optional<RestartAnywhere::Version>> RestartAnywhere::newest_below(
-    const Version& below) {
+Result<std::optional<RestartLoop::Version>> RestartLoop::newest_below(const Version& below) {
   const auto mine = ask(below);
   BACKSTAY_TRY(group_.agree(mine.ok() ? Status() : Status(mine.error())));
   // An agent offers no more than the number of a version that it knows to be damaged.
@@ -140,7 +139,7 @@ Result<std::optional<RestartAnywhere::Version>> RestartAnywhere::newest_below(
   return std::optional(best);
 }
 
-Status RestartAnywhere::take(const Version& version, bool& touched) {
+Status RestartLoop::take(const Version& version, bool& touched) {
   agreed_ = false;
   if (version.saved_ranks == static_cast<std::uint32_t>(group_.ranks())) {
     return restore(version, touched);
@@ -152,7 +151,7 @@ Status RestartAnywhere::take(const Version& version, bool& touched) {
   return moved;
 }
 
-Status RestartAnywhere::restore(const Version& version, bool& touched) {
+Status RestartLoop::restore(const Version& version, bool& touched) {
   const bool several = group_.nodes() > 1;
   const Restore::Agree agree = [this](const Status& mine) { return group_.agree(mine); };
   Restore attempt(agent_, plan_.target(), several ? agree : Restore::Agree());
@@ -160,11 +159,21 @@ Status RestartAnywhere::restore(const Version& version, bool& touched) {
   if (!outcome.agreed.ok()) return outcome.agreed;
   agreed_ = several;
   const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);
-  may_be_base_ = outcome.may_be_base && !several;
-  if (complete.ok()) return {};
+  if (complete.ok()) {
+    BACKSTAY_ASSIGN(const std::int64_t all, group_.minimum(outcome.may_be_base ? 1 : 0));
+    may_be_base_ = all != 0;
+    return settle(may_be_base_);
+  }
   BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
   touched = touched || any != 0;
   return complete;
+}
+
+// What was brought back is dropped again where this fails, so an older version may take its place.
+Status RestartLoop::settle(bool may_be_base) {
+  if (!plan_.settle) return {};
+  agreed_ = false;
+  return group_.agree(plan_.settle(may_be_base));
 }
 
 }  // namespace backstay::client
