@@ -61,7 +61,7 @@ bool RestartLoop::is_passed_over(const Version& version) const {
 
 void RestartLoop::tell_where_it_goes_on(const Version& version) const {
   const bool older = passed_over_ && version.number == plan_.from;
-  if (group_.rank() != 0 || (!skipped_ && !older)) return;
+  if (group_.rank() != 0 || (!skipped_ && !older && !plan_.names_version)) return;
   tell_user(fmt::format("goes on from version {}{}", version.number,
                         older ? "; newer ones do not count for this command, and stay until "
                                 "storage.keep versions have been saved after them"

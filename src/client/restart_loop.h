@@ -39,6 +39,8 @@ struct RestartPlan {
   // older one takes its place.
   VersionNumber from = 0;
   Launch launch = 0;
+  // Names the version to the user also where it is the newest.
+  bool names_version = false;
 };
 
 // The error of one that cannot be redistributed.

@@ -58,6 +58,7 @@ def go_on_from_another_folder(world, words, out):
             env=world.env, cwd="/", stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE,
             timeout=60)
     assert done.returncode == 0, done.stderr
+    assert b"goes on from version " in done.stderr
 
 
 def test_sigterm_saves_and_the_same_command_goes_on_from_another_folder(world):
