@@ -10,12 +10,15 @@ import pytest
 from conftest import PROGRAM
 from processes import wait_for
 from ranks import HERE, line, newest, wait_for_version
-from transparent import nothing_is_left, processes_of, seed, start  # noqa: F401 (fixtures)
+from transparent import (  # noqa: F401 (some are fixtures)
+    LIVES, nothing_is_left, processes_of, seed, start)
 
 if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
 RANKS = 2  # waiting ranks take a core each
 SCENARIOS = ("matched", "cancelled", "failed", "handled")
+if LIVES >= 30:  # the soak: a message of more than 2 GiB, which lies in memory three times
+    SCENARIOS += ("large",)
 launchers = pytest.mark.parametrize("launcher", HERE)
 scenarios = pytest.mark.parametrize("scenario", SCENARIOS)
 
