@@ -2,12 +2,13 @@
 """Programs of Fortran and Python are cut at random moments, and their output stays what it is.
 
 Usage: languages_test.py BOOT MPIRUN FOLDER PROGRAMS MPI [unittest arguments]
-PROGRAMS holds the programs of Fortran, named steps.KIND.MPI; BACKSTAY_CUT_JOB is capture_cut's
+PROGRAMS holds the programs of Fortran, named PROGRAM.KIND.MPI; BACKSTAY_CUT_JOB is capture_cut's
 program of that name. BACKSTAY_SEED replays. Standard library only.
 """
 
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -30,6 +31,14 @@ class Languages(cut_test.Cutting):
     def test_python(self):
         program = [PYTHON, HERE / "steps.py", STEPS, PAUSE_MS]
         Languages.saved += self.cut(2, "python", program, SEED)
+
+    def test_many_functions_give_what_they_give_natively(self):
+        for kind in FORTRAN:
+            with self.subTest(kind), tempfile.TemporaryDirectory() as folder:
+                program = [Path(PROGRAMS) / f"functions.{kind}.{MPI}", Path(folder) / "file"]
+                native, _ = self.native([MPIRUN, "-n", 2, *program])
+                ours, _ = self.native([MPIRUN, "-n", 2, BOOT, "--mpi", FOLDER, "--", *program])
+                self.assertEqual((len(native), ours), (2, native))
 
     def test_what_cannot_be_saved_and_that_nothing_is_looked_up_in_vain(self):
         """All that the stock libraries take from MPI's is there: ld.so looks at the start."""

@@ -1,47 +1,12 @@
 ! A program of Fortran as users have it: each step uses many functions of MPI and prints a checksum
-! that is the same in each run, bit for bit. Usage: steps STEPS PAUSE_MS
-! Built three times: with mpif.h, `use mpi` (WITH_MODULE) and `use mpi_f08` (WITH_F08).
-#if defined(WITH_F08)
-#define COMM type(MPI_Comm)
-#define DATATYPE type(MPI_Datatype)
-#define ERRHANDLER type(MPI_Errhandler)
-#define GROUP type(MPI_Group)
-#define INFO type(MPI_Info)
-#define MESSAGE type(MPI_Message)
-#define OPERATION type(MPI_Op)
-#define REQUEST type(MPI_Request)
-#define STATUS(name) type(MPI_Status) :: name
-#define STATUSES(name, n) type(MPI_Status) :: name(n)
-#define SOURCE_OF(name) name%MPI_SOURCE
-#define TAG_OF(name) name%MPI_TAG
-#define SOURCE_AT(name, i) name(i)%MPI_SOURCE
-#else
-#define COMM integer
-#define DATATYPE integer
-#define ERRHANDLER integer
-#define GROUP integer
-#define INFO integer
-#define MESSAGE integer
-#define OPERATION integer
-#define REQUEST integer
-#define STATUS(name) integer :: name(MPI_STATUS_SIZE)
-#define STATUSES(name, n) integer :: name(MPI_STATUS_SIZE, n)
-#define SOURCE_OF(name) name(MPI_SOURCE)
-#define TAG_OF(name) name(MPI_TAG)
-#define SOURCE_AT(name, i) name(MPI_SOURCE, i)
-#endif
+! that is the same in each run and over each MPI, bit for bit. Usage: steps STEPS PAUSE_MS [STOP]
+! Behind step STOP it waits outside of MPI (stop_here in world.F90).
+! Built three times: with mpif.h, `use mpi` and `use mpi_f08`.
+#include "kinds.inc"
 
-module world
-#if defined(WITH_F08)
-  use mpi_f08
-#elif defined(WITH_MODULE)
-  use mpi
-#endif
+module kept_over_steps
+  use world
   implicit none
-#if !defined(WITH_F08) && !defined(WITH_MODULE)
-  include 'mpif.h'
-#endif
-  integer :: rank, ranks, left, right, ierror
   integer :: copied = 0, deleted = 0, raised = 0, operated = 0
   integer(8) :: sum = 17
   COMM :: ring, half
@@ -60,21 +25,14 @@ contains
     integer(8), intent(in) :: number
     sum = ieor(sum * 1099511_8 + 77_8, number)
   end subroutine
-  subroutine check(right_, what)
-    logical, intent(in) :: right_
-    character(*), intent(in) :: what
-    if (right_) return
-    print '(a, i0, 2a)', 'rank ', rank, ': wrong: ', what
-    flush (6)
-    call MPI_Abort(MPI_COMM_WORLD, 3, ierror)
-  end subroutine
 end module
 
 ! --- functions that MPI calls
 #if defined(WITH_F08)
-subroutine exclusive_or(in, inout, count, kind_)
+subroutine mix_words(in, inout, count, kind_)
   use, intrinsic :: iso_c_binding
-  use world, only: MPI_Datatype, MPI_Type_size, check, operated
+  use world, only: MPI_Datatype, MPI_Type_size, check
+  use kept_over_steps, only: operated
   type(c_ptr), value :: in, inout
   integer :: count, bytes, failed, i
   type(MPI_Datatype) :: kind_
@@ -82,8 +40,9 @@ subroutine exclusive_or(in, inout, count, kind_)
   call c_f_pointer(in, from, [count])
   call c_f_pointer(inout, to, [count])
 #else
-subroutine exclusive_or(from, to, count, kind_)
-  use world, only: check, operated
+subroutine mix_words(from, to, count, kind_)
+  use world, only: check
+  use kept_over_steps, only: operated
   integer :: count, bytes, failed, i, kind_
   integer(8) :: from(count), to(count)
 #endif
@@ -91,12 +50,12 @@ subroutine exclusive_or(from, to, count, kind_)
   call check(bytes == 8, 'datatype of an operation')
   operated = operated + 1
   do i = 1, count
-    to(i) = ieor(to(i), from(i) * 31_8)
+    to(i) = to(i) + from(i) + to(i) * from(i)
   end do
 end subroutine
 
 subroutine copy_value(of, key, extra, from, to, is_copied, failed)
-  use world
+  use kept_over_steps
   COMM :: of
   integer :: key, failed
   integer(MPI_ADDRESS_KIND) :: extra, from, to
@@ -109,7 +68,7 @@ subroutine copy_value(of, key, extra, from, to, is_copied, failed)
 end subroutine
 
 subroutine delete_value(of, key, from, extra, failed)
-  use world
+  use kept_over_steps
   COMM :: of
   integer :: key, failed
   integer(MPI_ADDRESS_KIND) :: from, extra
@@ -119,7 +78,7 @@ subroutine delete_value(of, key, from, extra, failed)
 end subroutine
 
 subroutine handle_error(of, code)
-  use world
+  use kept_over_steps
   COMM :: of
   integer :: code
   call check(of == ring, 'communicator of an error handler')
@@ -129,8 +88,8 @@ end subroutine
 
 ! --- once: what a restart makes again
 subroutine prepare()
-  use world
-  external :: exclusive_or, copy_value, delete_value, handle_error
+  use kept_over_steps
+  external :: mix_words, copy_value, delete_value, handle_error
   integer(MPI_ADDRESS_KIND) :: places(2), base
   logical :: periods(1)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
@@ -148,7 +107,7 @@ subroutine prepare()
   call check(base == 0, 'address of MPI_BOTTOM')
   call MPI_Type_create_struct(2, [3, 2], places, [MPI_INTEGER, MPI_DOUBLE_PRECISION], pair, ierror)
   call MPI_Type_commit(pair, ierror)
-  call MPI_Op_create(exclusive_or, .true., mix, ierror)
+  call MPI_Op_create(mix_words, .true., mix, ierror)
   call MPI_Comm_create_keyval(copy_value, delete_value, keyval, extra_state, ierror)
   call MPI_Comm_set_attr(ring, keyval, int(1000 + rank, MPI_ADDRESS_KIND), ierror)
   call MPI_Comm_create_errhandler(handle_error, handler, ierror)
@@ -161,7 +120,7 @@ subroutine prepare()
 end subroutine
 
 subroutine exchange(step)
-  use world
+  use kept_over_steps
   integer :: step, i, got, done, at, places(4)
   logical :: flag
   REQUEST :: open_(4)
@@ -241,7 +200,7 @@ subroutine exchange(step)
 end subroutine
 
 subroutine collectives(step)
-  use world
+  use kept_over_steps
   integer :: step, i
   integer(8) :: words(6), all(6, 0:63)
   REQUEST :: open_
@@ -267,7 +226,7 @@ subroutine collectives(step)
 end subroutine
 
 subroutine objects(step)
-  use world
+  use kept_over_steps
   integer :: step, length, before, some(1), other(1)
   integer(MPI_ADDRESS_KIND) :: got
   logical :: flag, periods(1)
@@ -312,7 +271,7 @@ end subroutine
 
 ! --- functions of which a program cannot be saved any more, and seldom ones
 subroutine query_done(state, status_, failed)
-  use world
+  use kept_over_steps
   integer(MPI_ADDRESS_KIND) :: state
   STATUS(status_)
   integer :: failed
@@ -321,14 +280,14 @@ subroutine query_done(state, status_, failed)
   call MPI_Status_set_cancelled(status_, .false., failed)
 end subroutine
 subroutine free_done(state, failed)
-  use world
+  use kept_over_steps
   integer(MPI_ADDRESS_KIND) :: state
   integer :: failed
   call check(state == 99, 'state of a request that is freed')
   failed = MPI_SUCCESS
 end subroutine
 subroutine cancel_done(state, is_complete, failed)
-  use world
+  use kept_over_steps
   integer(MPI_ADDRESS_KIND) :: state
   logical :: is_complete
   integer :: failed
@@ -338,7 +297,7 @@ end subroutine
 
 #if !defined(WITH_F08)
 subroutine copy_old(of, key, extra, from, to, is_copied, failed)
-  use world
+  use kept_over_steps
   integer :: of, key, failed, extra, from, to
   logical :: is_copied
   to = from + extra
@@ -346,7 +305,7 @@ subroutine copy_old(of, key, extra, from, to, is_copied, failed)
   failed = MPI_SUCCESS
 end subroutine
 subroutine delete_old(of, key, from, extra, failed)
-  use world
+  use kept_over_steps
   integer :: of, key, failed, extra, from
   deleted = deleted + 100 * from
   failed = MPI_SUCCESS
@@ -354,7 +313,7 @@ end subroutine
 #endif
 
 subroutine rarely()
-  use world
+  use kept_over_steps
   external :: query_done, free_done, cancel_done
   integer(MPI_ADDRESS_KIND), save :: state = 99, got
   integer :: at, size_, done, places(2)
@@ -414,8 +373,8 @@ subroutine rarely()
 end subroutine
 
 program steps
-  use world
-  integer :: step, count_, pause_ms, i
+  use kept_over_steps
+  integer :: step, count_, pause_ms, stop_, i
   integer(8) :: all
   double precision :: began
   character(20) :: text
@@ -423,6 +382,9 @@ program steps
   read (text, *) count_
   call get_command_argument(2, text)
   read (text, *) pause_ms
+  call get_command_argument(3, text)
+  stop_ = 0
+  if (text /= '') read (text, *) stop_
   call MPI_Init(ierror)
   call prepare()
   do step = 1, count_
@@ -438,6 +400,7 @@ program steps
       print '(a, i0, a, z16.16)', 'step ', step, ': ', all
       flush (6)
     end if
+    if (step == stop_) call stop_here(step)
     began = MPI_Wtime()
     do while ((MPI_Wtime() - began) * 1000 < pause_ms .and. MPI_Wtime() >= began)
     end do

@@ -143,6 +143,44 @@ class Given(unittest.TestCase):
         said = b"[] True [1, 0] (1, 81985529216486895)\n"
         self.assertEqual(self.waits(begins, goes_on), (said, b""))
 
+    def test_asyncio(self):
+        """A loop that runs at each of two cuts. Its children are not taken for the process."""
+        script = """
+import asyncio, os
+def is_running():
+    try: return asyncio.get_running_loop() is not None
+    except RuntimeError: return False
+async def stand(name):
+    os.close(os.open(name, os.O_CREAT))
+    while not os.path.exists("go-" + name): await asyncio.sleep(0.001)
+    child = os.fork()
+    if child == 0: os._exit(is_running())
+    print(is_running(), os.waitpid(child, 0)[1], flush=True)
+    await asyncio.wait_for(asyncio.sleep(0.001), 60)
+async def main():
+    await stand("first")
+    await stand("second")
+asyncio.run(main())
+asyncio.run(asyncio.sleep(0))
+print("end", flush=True)
+"""
+        image = self.scratch / "image"
+        options = ["--image", image, "--", PYTHON, "-c", script]
+        said = self.scratch / "said"
+        for name in ("first", "second", None):
+            with open(said, "ab") as out:
+                life = booted.Booted(options, out=out, cwd=self.scratch)
+            self.addCleanup(life.kill)
+            options = ["--restore", image, "--image", image]
+            if name is None:
+                break
+            while not (self.scratch / name).exists():
+                self.assertIsNone(life.process.poll(), said.read_text())
+            self.assertIsNotNone(life.cut())
+            life.kill()
+            (self.scratch / f"go-{name}").touch()
+        self.assertEqual((life.end(), said.read_text()), (0, "True 0\nTrue 0\nend\n"))
+
     def test_sockets_to_itself(self):
         """What lies in both ends, an end that is shut, a copy of one, and a flag."""
         begins = (

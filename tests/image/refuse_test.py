@@ -100,11 +100,6 @@ class RefuseDescriptors(Refusing):
             away = f"import select\ne = select.epoll()\ne.register({theirs}, select.EPOLLOUT)"
             self.cut_refused(away, f"descriptor {theirs}, a pipe to another", pass_fds=[theirs])
 
-    def test_asyncio(self):
-        """Its event loops remember the process id. The program goes on, and its loop ends."""
-        loop = "import asyncio\nloop = asyncio.new_event_loop()"
-        self.cut_refused(loop, "asyncio, whose event loops do not run on under another process id")
-
 
 class Refuse(Refusing):
     def test_child(self):

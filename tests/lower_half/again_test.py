@@ -147,6 +147,25 @@ class Again(Lives):
         self.assertEqual(job.end(), (0, ""))
         self.assertEqual(self.outputs(self.work), native)
 
+    def test_a_program_that_opens_mpi_behind_a_restart(self):
+        """Its own environment is that of the launcher that has ended."""
+        script = (
+            "import ctypes, os, time\nrank = os.environ.get('PMI_RANK') or "
+            "os.environ['OMPI_COMM_WORLD_RANK']\nfolder = os.environ['STOPS']\n"
+            "open(folder + '/at.' + rank + '.1', 'w').close()\n"
+            "while not os.path.exists(folder + '/go.1'): time.sleep(0.001)\n"
+            f"mpi = ctypes.CDLL('{REAL}', ctypes.RTLD_GLOBAL)\n"
+            "print('began', mpi.MPI_Init(None, None), flush=True)\nmpi.MPI_Finalize()"
+        )
+        command = ["--mpi", FOLDER, "--", "/usr/bin/python3", "-c", script]
+        job = self.job(2, ["--image", self.images / "{rank}", *command], self.work)
+        self.wait_for_all_at(1, 2, job)
+        job.save()
+        job.kill()
+        job = self.restart(2)
+        self.let_go(1)
+        self.assertEqual(job.end(), (0, "began 0\n" * 2))
+
     def test_threads_that_mpi_starts_late(self):
         go = self.stops / "go"
         lazy = [PROGRAM.with_name(f"lazy.{MPI}"), go]

@@ -54,6 +54,7 @@ void AgreedCut::fixed() {
 void AgreedCut::saved(const Status& status) {
   if (!std::exchange(ready_, false)) return;
   if (status.ok()) {
+    told_.saved();
     member_.saved();
   } else {
     (void)link_.refuse(cut_, status.error());
@@ -79,16 +80,14 @@ void AgreedCut::hear(const client::CutLink::News& news) {
   }
 }
 
-// One that is tried again is told once for each reason.
 void AgreedCut::hear_why(const Error& why) {
   if (why.code() != Code::again) {
     over_ = why;
-  } else if (why.message() != told_) {
-    told_ = why.message();
+  } else if (told_.hear(why.message(), std::chrono::steady_clock::now())) {
     tell_user(
         fmt::format("the program cannot be saved now, because {}; it runs on, and is tried "
                     "again",
-                    told_));
+                    why.message()));
   }
 }
 

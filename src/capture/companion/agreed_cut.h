@@ -8,10 +8,10 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "capture/companion/cut_member.h"
 #include "capture/companion/moments.h"
+#include "capture/companion/told_reason.h"
 #include "client/cut_link.h"
 
 namespace backstay::image {
@@ -53,7 +53,7 @@ class AgreedCut final : public Moments {
   bool ready_ = false;        // the image of the present cut is to be taken
   bool lost_ = false;         // the agent
   cut::CutNumber cut_ = 0;    // the newest that an order has named
-  std::string told_;          // to the user: why a cut was given up and is tried again
+  ToldReason told_{CutMember::has_not_begun};
   std::optional<Error> over_;     // how the cut that this rank has asked for was given up
   std::optional<Error> why_not_;  // the save that was ordered last is none: why
 };

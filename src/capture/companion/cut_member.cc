@@ -87,8 +87,7 @@ void CutMember::begin(const cut::Order& order) {
 
 std::string CutMember::why_not() const {
   if (read(channel_.has_ended) != 0) return "it has called MPI_Finalize";
-  if (read(channel_.ranks) == 0)
-    return "it has not called MPI_Init, or not MPI since it was brought back";
+  if (read(channel_.ranks) == 0) return has_not_begun;
   // The library may change the reason meanwhile.
   for (;;) {
     const std::uint32_t reason = read(channel_.refuses);

@@ -30,6 +30,8 @@ class CutMember {
   struct GoOn {};  // this rank's part has ended
   // The cut cannot be: to be said to the agent, and the cut is over for this rank. The end of a
   // sentence "the program cannot be saved now, because".
+  static constexpr const char* has_not_begun =
+      "it has not called MPI_Init, or not MPI since it was brought back";
   struct Refused {
     cut::CutNumber cut = 0;
     std::string why;

@@ -41,9 +41,13 @@ inline constexpr int undefined = -32766;
 inline constexpr int root = -3;
 inline constexpr int proc_null = -1;
 inline constexpr int keyval_invalid = 0x24000000;
-// The second number of each is Fortran's.
-inline bool is_win_base(int keyval) { return keyval == 0x66000001 || keyval == 0x66000002; }
-inline bool is_win_size(int keyval) { return keyval == 0x66000003 || keyval == 0x66000004; }
+inline bool is_win_base(int keyval) { return keyval == 0x66000001; }
+inline bool is_win_size(int keyval) { return keyval == 0x66000003; }
+// MPI's own keyvals: an odd number in C, and the next one in Fortran, which no other MPI knows.
+inline int own_keyval_in_c(int keyval) {
+  const bool is_own = keyval >> 24 == 0x64 || keyval >> 24 == 0x66;
+  return is_own && keyval % 2 == 0 ? keyval - 1 : keyval;
+}
 inline constexpr int err_other = 15;
 inline constexpr int err_no_mem = 34;
 // MPICH's own address where the program gives one that means something else than an array.

@@ -41,6 +41,7 @@ inline constexpr int undefined = -32766;
 inline constexpr int root = -4;
 inline constexpr int proc_null = -2;
 inline constexpr int keyval_invalid = -1;
+inline int own_keyval_in_c(int keyval) { return keyval; }
 inline bool is_win_base(int keyval) { return keyval == 7; }
 inline bool is_win_size(int keyval) { return keyval == 8; }
 inline constexpr int err_other = 16;

@@ -87,8 +87,6 @@ void note_end() {
   ended_here = true;
 }
 
-bool has_begun_again() { return again; }
-
 bool has_ended_before() { return again && phase == Phase::finalized && !ended_here; }
 
 void begin_again() {

@@ -17,8 +17,6 @@ bool is_main_thread();
 void begin_again();
 // MPI had ended before this life began: what it says of itself is what it said then.
 bool has_ended_before();
-// This has happened in some life of the program: the launcher's environment is not the program's.
-bool has_begun_again();
 
 void learn_objects();  // objects_*.cc
 

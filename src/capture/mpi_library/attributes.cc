@@ -127,6 +127,7 @@ void* own_value(int keyval, int value) {
 
 template <Class Type>
 int get_own(abi::Handle<Type> handle, int keyval, void* value, void* flag, Given as) {
+  if (as != Given::pointer) keyval = abi::own_keyval_in_c(keyval);
   const int result = inside(Functions<Type>::get, abi::real<Type>(handle), keyval, value, flag);
   if (as != Given::pointer && result == 0 && *static_cast<int*>(flag) != 0) {
     auto* number = static_cast<int64_t*>(value);  // now it is where the number is

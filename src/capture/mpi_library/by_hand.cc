@@ -15,13 +15,14 @@ namespace {
 constexpr int thread_multiple = 3;  // in both ABIs
 
 // MPI may look into the environment at its start; the program may have changed its own by then.
-// Behind a restart the program's is that of another launcher.
+// Behind a restart the program's is that of another launcher, also where it opens MPI only then.
 void give_environment() {
   if (is_asked()) {
     enter();
     leave();
   }
-  if (!has_begun_again()) lower::table().do_job(lower::table().take_environment, environ);
+  if (!lower::table().is_behind_restart)
+    lower::table().do_job(lower::table().take_environment, environ);
 }
 
 int started(int result, int level) {

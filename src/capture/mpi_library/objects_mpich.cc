@@ -19,6 +19,8 @@ int *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
 int MPIR_F08_MPI_STATUS_IGNORE_OBJ[5], MPIR_F08_MPI_STATUSES_IGNORE_OBJ[5];
 void* MPI_F08_STATUS_IGNORE = MPIR_F08_MPI_STATUS_IGNORE_OBJ;
 void* MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
+// What its module mpi_f08 passes. It has variables of these names too, which come first.
+void *MPIR_C_MPI_UNWEIGHTED, *MPIR_C_MPI_WEIGHTS_EMPTY;
 }
 
 namespace backstay::mpi {
@@ -45,6 +47,8 @@ void* abi::real_address(void* address) {
 void* abi::unweighted() { return variables[0].real; }
 
 void learn_objects() {
+  MPIR_C_MPI_UNWEIGHTED = MPI_UNWEIGHTED;
+  MPIR_C_MPI_WEIGHTS_EMPTY = MPI_WEIGHTS_EMPTY;
   void* const find = reinterpret_cast<void*>(lower::table().find);
   for (Variable& one : variables) {
     const auto found = call_inside<uint64_t>(find, one.name);

@@ -45,7 +45,6 @@ const char* open_of(Class type) {
   switch (type) {
     case Class::win: return "an MPI window is open";
     case Class::file: return "an MPI file is open";
-    case Class::message: return "a message was matched by MPI_Mprobe and not received";
     case Class::session: return "an MPI session is open";
     default: return nullptr;
   }

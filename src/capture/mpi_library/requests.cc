@@ -5,6 +5,7 @@
 
 #include "capture/mpi_library/chunks.h"
 #include "capture/mpi_library/names.h"
+#include "capture/mpi_library/own_errors.h"
 #include "capture/mpi_library/take_in.h"
 
 namespace backstay::mpi {
@@ -63,9 +64,16 @@ void forget(Request& request) {
   }
 }
 
+// An image may hold it, and only classes are the same in each MPI.
+int class_of(int error) {
+  int result = error;
+  if (error != 0) inside(index_MPI_Error_class, error, &result);
+  return result;
+}
+
 void set_done(Request& request, const abi::Status& status, int error) {
   request.status = status;
-  request.error = error;
+  request.error = class_of(error);
   if (!request.is_done && !request.is_cancelled) ++held_back;
   request.is_done = true;
 }
@@ -104,7 +112,8 @@ bool poll(Slot& slot, Request& request) {
   int is_complete = 0;
   abi::Status status;
   memset(&status, 0, sizeof status);
-  const int error = inside(index_MPI_Test, &slot.real, &is_complete, &status);
+  OwnErrors errors(request.is_blocking ? request.communicator : nullptr);
+  const int error = errors.raise(inside(index_MPI_Test, &slot.real, &is_complete, &status));
   if (error == 0 && is_complete == 0) return false;
   const bool is_gone = request.is_cancelled && was_cancelled(status);
   if (!is_gone) count_end(request, source_of(request, status), false);

@@ -18,7 +18,8 @@ struct Request {
   bool is_cancelled;  // the program has asked for it
   bool is_orphan;     // the program has freed it
   bool makes_communicator;
-  bool is_taken;  // done, and its message is counted as taken, or there is none
+  bool is_blocking;  // a receive in which the program waits: its errors are its communicator's
+  bool is_taken;     // done, and its message is counted as taken, or there is none
   int error;
   uint64_t sequence;  // of its begin, among receives
   // Of a receive, and of one that is persistent. `make`: the function's number in the table.

@@ -1,5 +1,6 @@
 #include "capture/image/boot/capture.h"
 
+#include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/children.h"
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/gate.h"
@@ -27,11 +28,12 @@ struct Position {
 };
 Position position;
 
-// With one of our own, so that a restart knows which MPI the process needs.
+// With those of our own, so that a restart knows which MPI the process needs, and so on.
 void add_notes(const char* given) {
   static char all[notes_max + sizeof "mpi=\n" + 64];
   Text own;
   if (lower_library() != nullptr) own << "mpi=" << lower_library() << "\n";
+  asyncio::add_note(own);
   copy_text(all, sizeof all, given);
   copy_text(all + strlen(all), own.size() + 1, own.c_str());
   if (all[0] != 0) tables.identity.notes = tables.add_text(all);
@@ -44,9 +46,10 @@ void describe_all(const char* notes, Watching watching, Trouble& trouble) {
       handlers::seen_by_program(static_cast<int>(stopped.signal), stopped.action);
   tables.handlers[stopped.signal - 1] = Handler{lent.handler, lent.flags, lent.restorer, lent.mask};
   describe_process(stopped, tables, trouble);
-  add_notes(notes);
   describe_threads(stopped, tables);
+  asyncio::begin();
   if (trouble.empty()) describe_descriptors(tables, trouble);
+  add_notes(notes);
   if (trouble.empty()) describe_areas(tables, watching, trouble);
 }
 

@@ -3,11 +3,11 @@
 #include <elf.h>
 #include <linux/mman.h>
 
+#include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/call_sites.h"
 #include "capture/image/boot/exec.h"
 #include "capture/image/boot/handlers.h"
 #include "capture/image/boot/lower_half.h"
-#include "capture/image/boot/maps.h"
 #include "capture/image/boot/options.h"
 
 namespace backstay::image::doors {
@@ -61,11 +61,6 @@ void write_door(uint64_t number, void (*function)()) {
   memcpy(out + sizeof start + sizeof to, end, sizeof end);
 }
 
-bool is_libc(const Mapping& one) {
-  return one.is_path() && !one.shared && (one.protection & PROT_EXEC) != 0 &&
-         (begins_with(last_part(one.name), "libc.so") || begins_with(last_part(one.name), "libc-"));
-}
-
 void change_libc() {
   struct Range {
     uint64_t start, end;
@@ -82,6 +77,11 @@ void change_libc() {
 }
 
 }  // namespace
+
+bool is_libc(const Mapping& one) {
+  return one.is_path() && !one.shared && (one.protection & PROT_EXEC) != 0 &&
+         (begins_with(last_part(one.name), "libc.so") || begins_with(last_part(one.name), "libc-"));
+}
 
 extern "C" [[gnu::used]] uint64_t backstay_first_instruction(uint64_t* stack) {
   const uint64_t mask = set_mask(~0ULL);
@@ -114,6 +114,7 @@ void build(Trouble& trouble) {
     write_door(i + 1, functions[i]);
   }
   write_door(lower_door, reinterpret_cast<Function>(start_lower_half));
+  write_door(asyncio_door, reinterpret_cast<Function>(asyncio::answer));
   write_door(first_handler_door, handler_functions[0]);
   write_door(first_handler_door + 1, handler_functions[1]);
   sys_protect(place, 4096, PROT_READ | PROT_EXEC);

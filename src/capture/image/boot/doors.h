@@ -7,6 +7,7 @@
 // the one that sets handlers of signals, to handlers.cc, where the program may have a lower half.
 #pragma once
 
+#include "capture/image/boot/maps.h"
 #include "capture/image/boot/window.h"
 #include "capture/lower/table.h"
 
@@ -17,6 +18,8 @@ inline constexpr uint64_t size = 32;  // of one door
 
 // Maps them. Once, before the program runs.
 void build(Trouble& trouble);
+// Code of the program's libc.
+bool is_libc(const Mapping& one);
 // Which calls of the program's libc are to go through doors: those that replace the program, and
 // those that set handlers of signals.
 void choose(bool exec, bool handlers);
@@ -27,6 +30,9 @@ inline constexpr uint64_t entry = place;
 
 // Starts the lower half (lower_half.h), with the arguments of a function of the C ABI.
 inline constexpr uint64_t lower_door = 5;
+// What getpid answers to Python's asyncio after a restart (asyncio.h); a function of the C ABI.
+inline constexpr uint64_t asyncio_door = 8;
+inline constexpr uint64_t asyncio = place + asyncio_door * size;
 static_assert(place + lower_door * size == lower::start_door);
 
 }  // namespace backstay::image::doors

@@ -1,7 +1,7 @@
 #include "capture/image/boot/epoll_sets.h"
 
+#include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/descriptor_state.h"
-#include "capture/image/boot/maps.h"
 
 namespace backstay::image {
 
@@ -83,16 +83,6 @@ uint32_t kept_as(const Tables& tables, const Descriptor& one, uint32_t number) {
   return count;
 }
 
-// Event loops of Python's asyncio remember the process id. After a restart it is another one, and a
-// running loop fails.
-bool has_asyncio() {
-  bool found = false;
-  each_mapping([&](const Mapping& mapping) {
-    found = found || begins_with(last_part(mapping.name), "_asyncio.");
-  });
-  return found;
-}
-
 // --- bringing back ---------------------------------------------------------------------------
 
 // A one-shot watch (EPOLLONESHOT) that has told its event: it tells no other one before the program
@@ -158,11 +148,8 @@ void watch_in_sets(const Tables& tables, bool spent, Trouble& trouble) {
 }  // namespace
 
 void keep_epoll(Tables& tables, Descriptor& one, Trouble& trouble) {
-  if (has_asyncio()) {
-    trouble << "descriptor " << uint64_t{one.number} << " is an epoll set, and the program uses "
-            << "Python's asyncio, whose event loops do not run on under another process id";
-    return;
-  }
+  asyncio::find(trouble);
+  if (!trouble.empty()) return;
   Lines lines = info_of(one);
   while (const char* line = lines.next()) {
     const char* at = nullptr;

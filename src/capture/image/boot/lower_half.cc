@@ -88,6 +88,7 @@ void map_table(Trouble& trouble) {
   }
   lower::Table& table = lower::table();
   table.version = lower::version;
+  table.is_behind_restart = kept != nullptr;
   table.library = library_name;
   table.adapter = adapter_path[0] != 0 ? adapter_path : nullptr;
   table.change_calls = change_library;

@@ -10,6 +10,7 @@
 
 #include <linux/mman.h>
 
+#include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/control.h"
@@ -118,6 +119,7 @@ void settle_memory() {
   Trouble trouble;
   const Identity& identity = tables.identity;
   renew_thread_ids(tables);
+  asyncio::bring_back(tables);
   end_huge_pages(tables);
   protect_areas(tables);
   place_vdso(tables);

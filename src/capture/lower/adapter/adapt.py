@@ -21,9 +21,9 @@ from prototypes import CLASSES, NUMBERS, Argument, lines_of, prototypes  # noqa:
 BY_HAND = {
     f"MPI_{name}"
     for name in """
-    Add_error_class Add_error_code Add_error_string Alltoallw Alltoallw_init Attr_get Buffer_attach
-    Buffer_detach Comm_c2f Comm_create_errhandler Comm_f2c Comm_get_attr Comm_get_name
-    Errhandler_c2f Errhandler_create Errhandler_f2c Error_class Error_string File_c2f
+    Add_error_class Add_error_code Add_error_string Aint_add Aint_diff Alltoallw Alltoallw_init
+    Attr_get Buffer_attach Buffer_detach Comm_c2f Comm_create_errhandler Comm_f2c Comm_get_attr
+    Comm_get_name Errhandler_c2f Errhandler_create Errhandler_f2c Error_class Error_string File_c2f
     File_create_errhandler File_f2c File_get_view Get_library_version Get_processor_name
     Grequest_start Group_c2f Group_f2c Ialltoallw Ineighbor_alltoallw Info_c2f Info_f2c
     Info_get_nthkey Lookup_name Message_c2f Message_f2c Neighbor_alltoallw Neighbor_alltoallw_init

@@ -107,6 +107,10 @@ extern "C" {
 
 int MPI_Pcontrol(const int, ...) { return 0; }
 
+// Open MPI has macros for these.
+int64_t MPI_Aint_add(int64_t base, int64_t bytes) { return base + bytes; }
+int64_t MPI_Aint_diff(int64_t one, int64_t other) { return one - other; }
+
 // --- numbers for Fortran
 
 // MPICH's handles are their own numbers. Those of Open MPI's predefined handles are in mpif.h; what

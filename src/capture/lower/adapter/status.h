@@ -34,8 +34,10 @@ struct OpenMpiStatus {
 using FrontStatus = std::conditional_t<front_is_mpich, MpichStatus, OpenMpiStatus>;
 using BackStatus = std::conditional_t<front_is_mpich, OpenMpiStatus, MpichStatus>;
 
-// What no MPI writes: where a call has left it, it has written nothing.
+// What no MPI writes: where a call has left it, it has written nothing. Calls of files write the
+// number of bytes alone.
 inline constexpr int not_written = -0x7ffffffe;
+inline constexpr uint64_t no_bytes_written = 0x3ffffffffffffff1;
 
 inline BackStatus to_back(const FrontStatus& status) {
   BackStatus result;
@@ -46,19 +48,17 @@ inline BackStatus to_back(const FrontStatus& status) {
   return result;
 }
 
-// The error is written where MPI has written one.
 inline void put(const BackStatus& status, FrontStatus& to) {
-  if (status.source == not_written) return;
-  to.source = rank_to_front(status.source);
-  to.tag = tag_to_front(status.tag);
-  to.set(status.bytes(), status.is_cancelled());
+  if (status.source != not_written) to.source = rank_to_front(status.source);
+  if (status.tag != not_written) to.tag = tag_to_front(status.tag);
   if (status.error != not_written) to.error = error_to_front(status.error);
+  if (status.bytes() != no_bytes_written) to.set(status.bytes(), status.is_cancelled());
 }
 
 inline void clear(BackStatus& status) {
   status = {};
-  status.source = not_written;
-  status.error = not_written;
+  status.source = status.tag = status.error = not_written;
+  status.set(no_bytes_written, false);
 }
 
 inline bool is_ignored(const void* status) {

@@ -1,0 +1,31 @@
+// Which reasons the user is told of why a cut was given up and is tried again: each once, and one
+// that passes by itself, as a rank that has not come to MPI_Init yet, only where it lasts.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace backstay::image {
+
+class ToldReason {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::seconds lasts = std::chrono::seconds(10);
+
+  // `passing`: how a reason ends that passes by itself.
+  explicit ToldReason(std::string_view passing) : passing_(passing) {}
+
+  // A cut was given up for this. True: the user is to be told.
+  [[nodiscard]] bool hear(const std::string& why, Time now);
+  // A cut was saved.
+  void saved() { heard_.clear(); }
+
+ private:
+  std::string_view passing_;
+  std::string heard_;  // the last one, since a cut was saved
+  Time since_;
+  std::string told_;
+};
+
+}  // namespace backstay::image

@@ -1,0 +1,84 @@
+"""`backstay run --transparent -- mpirun -n 2 between SCENARIO`: the version is of a moment between
+two calls of MPI that belong together, and a restart goes on with the second one.
+"""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from conftest import PROGRAM
+from processes import wait_for
+from ranks import HERE, line, newest, wait_for_version
+from transparent import (  # noqa: F401 (some are fixtures)
+    LIVES, nothing_is_left, processes_of, seed, start)
+
+if not HERE:
+    pytest.skip("no launcher is installed", allow_module_level=True)
+RANKS = 2  # waiting ranks take a core each
+SCENARIOS = ("matched", "cancelled", "failed", "handled")
+if LIVES >= 30:  # the soak: a message of more than 2 GiB, which lies in memory three times
+    SCENARIOS += ("large",)
+launchers = pytest.mark.parametrize("launcher", HERE)
+scenarios = pytest.mark.parametrize("scenario", SCENARIOS)
+
+
+def between(launcher):
+    path = Path(PROGRAM).resolve().parents[2] / f"tests/capture_cut/between.{launcher}"
+    if not path.exists():
+        pytest.skip(f"{path} was not built")
+    return path
+
+
+def begin(world, launcher, program, scenario, out):
+    words = line(launcher, RANKS, program, scenario)
+    return start(world, words, "--job", "app", "--interval", 0.1, out=out)
+
+
+def saved_between(world, running):
+    """Waits for a version that was begun when all ranks stood between their calls."""
+    there = [world.folder / f"at.{rank}" for rank in range(RANKS)]
+    wait_for(lambda: running.poll() is not None or all(one.exists() for one in there), "the ranks")
+    # One may have been under way.
+    wait_for_version(world, running, newest(world) + 1)
+
+
+def ends_right(world, running, out):
+    (world.folder / "go").touch()
+    _, told = running.communicate(timeout=200)
+    printed = out.read_text()
+    assert running.returncode == 0, (printed, told)
+    for rank in range(RANKS):
+        assert f"rank {rank}: right" in printed, (printed, told)
+    return told
+
+
+@launchers
+@scenarios
+def test_a_restart_goes_on_between_two_calls(world, launcher, scenario):
+    path = world.folder / "out"
+    with open(path, "w") as out:
+        running = begin(world, launcher, between(launcher), scenario, out)
+        saved_between(world, running)
+        os.kill(processes_of(world)[-1], signal.SIGKILL)
+        told = ends_right(world, running, path)
+    assert "restart 1 of" in told, told
+    # Cuts that are asked for while ranks start are given up in silence.
+    assert "MPI_Init" not in told, told
+
+
+@pytest.mark.skipif(len(HERE) < 2, reason="one MPI only")
+@launchers
+@scenarios
+def test_it_goes_on_there_under_the_other_mpi(world, launcher, scenario):
+    other = next(name for name in HERE if name != launcher)
+    path, program = world.folder / "out", between(launcher)
+    with open(path, "w") as out:
+        running = begin(world, launcher, program, scenario, out)
+        saved_between(world, running)
+        running.send_signal(signal.SIGTERM)
+        _, told = running.communicate(timeout=100)
+        assert running.returncode == 143, told
+        running = begin(world, other, program, scenario, out)
+        told = ends_right(world, running, path)
+    assert "whose launcher has started it" in told, told
