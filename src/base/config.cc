@@ -276,8 +276,7 @@ Status refuse_unknown_variables() {
   for (const ConfigSlot& key : config_table())
     sections.push_back(environment_name(key.name.substr(0, key.name.find('.') + 1)));
   for (const std::string& name : our_environment()) {
-    if (std::ranges::count(other_variables, name) > 0) continue;
-    if (std::ranges::count(keys, name) > 0) continue;
+    if (std::ranges::count(other_variables, name) + std::ranges::count(keys, name) > 0) continue;
     const auto [near, away] = nearest(name, keys);
     const bool has_section = std::ranges::any_of(
         sections, [&name](const std::string& section) { return name.starts_with(section); });

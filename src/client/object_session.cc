@@ -64,7 +64,10 @@ Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, const 
       [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&) -> Status {
         return of_other_ranks(version, saved_ranks, ranks);
       },
-      settle, wanted, launch_of(session_.hello_.run), /*names_version=*/true};
+      settle,
+      wanted,
+      launch_of(session_.hello_.run),
+      /*names_version=*/true};
   auto version = session_.bring_back_by(plan, touched);
   touched = false;
   return version;

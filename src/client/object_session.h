@@ -32,10 +32,11 @@ class ObjectSession {
   // Collective. The newest version, or what `backstay run --from` asks for (rank 0's
   // BACKSTAY_FROM). `begin` is called once for each try; what it made before is not used any more.
   // The user is told from which version the program goes on. A version that a target refuses with
-  // another code than mismatch and none is skipped, and the user is told; so is a damaged one. `settle` is called once all ranks have all of a version, and
-  // nothing is used of it yet; `may_keep`: as may_keep() will be, the same on all ranks. What fails
-  // then, on any rank, is skipped on all as if a target had refused it. Errors: as
-  // Session::restart(); mismatch (another number of ranks saved the version).
+  // another code than mismatch and none is skipped, and the user is told; so is a damaged one.
+  // `settle` is called once all ranks have all of a version, and nothing is used of it yet;
+  // `may_keep`: as may_keep() will be, the same on all ranks. What fails then, on any rank, is
+  // skipped on all as if a target had refused it. Errors: as Session::restart(); mismatch (another
+  // number of ranks saved the version).
   using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
   using Settle = std::function<Status(bool may_keep)>;
   Result<VersionNumber> restart(const BeginTarget& begin, const Settle& settle = {});
