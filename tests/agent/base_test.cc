@@ -21,8 +21,7 @@ class BaseTest : public ::testing::Test {
     return *node_;
   }
   // On the node's disk, whole, with a record that says what it may need.
-  std::shared_ptr<const format::Manifest> written(VersionNumber version,
-                                                  std::vector<format::Need> needs) {
+  Parts written(VersionNumber version, std::vector<format::Need> needs) {
     StoredVersion stored = node_->stored(version, run);
     stored.level = Level::local;
     stored.record.needs = std::move(needs);
@@ -30,7 +29,7 @@ class BaseTest : public ::testing::Test {
     auto part = std::make_shared<format::Manifest>();
     part->version = version;
     part->run = run;
-    return part;
+    return {part};
   }
 
   net::LoopbackNetwork network_{system_clock(), {}};
@@ -41,7 +40,7 @@ class BaseTest : public ::testing::Test {
 TEST_F(BaseTest, OnSeveralNodesItIsTheBaseAndWhatThatMayNeed) {
   const JobState& state = node_of(2).state;
   const auto base = written(9, {{7, run}, {8, run}});
-  const auto needs = needs_on(state, *base);
+  const auto needs = needs_on(state, base);
   ASSERT_TRUE(needs.ok());
   EXPECT_THAT(*needs,
               ElementsAre(format::Need{7, run}, format::Need{8, run}, format::Need{9, run}));
@@ -49,7 +48,7 @@ TEST_F(BaseTest, OnSeveralNodesItIsTheBaseAndWhatThatMayNeed) {
 
 TEST_F(BaseTest, OnOneNodeTheManifestSaysIt) {
   const JobState& state = node_of(1).state;
-  const auto needs = needs_on(state, *written(9, {{8, run}}));
+  const auto needs = needs_on(state, written(9, {{8, run}}));
   ASSERT_TRUE(needs.ok());
   EXPECT_THAT(*needs, IsEmpty());
 }
@@ -60,9 +59,9 @@ TEST_F(BaseTest, AChainThatARecordHasNoRoomForIsRefused) {
   for (VersionNumber version = 1; version < format::needs_max; ++version) {
     many.push_back({version, run});
   }
-  EXPECT_TRUE(needs_on(state, *written(30, many)).ok());
+  EXPECT_TRUE(needs_on(state, written(30, many)).ok());
   many.push_back({25, run});
-  const auto refused = needs_on(state, *written(31, many));
+  const auto refused = needs_on(state, written(31, many));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::again) << "the rank can save all of its object";
 }
