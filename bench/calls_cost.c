@@ -1,5 +1,5 @@
 // What calls cost, the least of many: nanoseconds of calls that are counted and of one that is not,
-// latency and bandwidth between two ranks; and the memory of rank 0.
+// latency and bandwidth between two ranks; and the memory of rank 0 and of its parent.
 // Usage: calls_cost [threads | start], on two ranks. threads: it asks for MPI_THREAD_MULTIPLE.
 // start: it begins and ends, no more, on any number of ranks.
 #include <mpi.h>
@@ -83,8 +83,8 @@ static void barrier(void) {
   print("Barrier, ns", all, 1e9);
 }
 
-// Of its own, and what it alone has mapped: nobody else pays for that. The process that started
-// this one is its companion, where it has one.
+// What the process alone has in memory: nobody else pays for that. The parent of this one is its
+// companion, if it has one.
 static void memory(const char* what, int process) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/smaps_rollup", process);

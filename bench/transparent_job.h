@@ -20,8 +20,7 @@ struct SavedJob {
 };
 
 // Adds local_s, raw_write_s, restart_cold_s, raw_read_s and, into memory that nobody has touched,
-// raw_read_new_s, each `repetitions` times.
-// Ends the benchmark where something fails.
+// raw_read_new_s, each `repetitions` times. Ends the benchmark if something fails.
 void measure_job(const SavedJob& job, const CommonOptions& options, Samples& samples);
 
 }  // namespace backstay::bench

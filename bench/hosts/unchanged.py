@@ -77,7 +77,7 @@ def run(cluster, build, hosts, ranks, folder, words, interval=None, set_to=None,
 
 
 def kill_a_rank(cluster, host, job):
-    """Its program, which the boot program has become: the oldest child of a companion."""
+    """The program of a rank, which the boot program has become: a companion's child."""
     log = f"{VERSIONS}/{job}/events.jsonl"
     cluster.on(host, f"""
       for try in $(seq 6000); do

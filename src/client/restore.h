@@ -1,14 +1,13 @@
 // Bringing one rank's object back (docs/protocol/agent.md, "Restart").
 //
 // Pass 1, verify: every chunk is checked against its checksum, the region table is decoded and
-// matched with what
-//   the program protects. Good chunks from the disk are exchanged with the target's bytes as soon
-//   as the table is known: the copying overlaps with reading, and can be undone. A damaged chunk
-//   makes the agent withdraw the plan; a mismatch is refused. The last `verified` is sent only
-//   after the match, so `deliver` means that every rank has verified and accepted everything.
+//   matched with what the program protects. Good chunks from the disk are exchanged with the
+//   target's bytes as soon as the table is known: the copying overlaps with reading, and can be
+//   undone. A damaged chunk makes the agent withdraw the plan; a mismatch is refused. The last
+//   `verified` is sent only after the match, so `deliver` means that every rank has verified and
+//   accepted everything.
 // Pass 2, deliver: chunks still held in the pool are copied; the others come again and are checked
-// again
-//   while they are copied, but for those that a target has taken in pass 1 (takes_early).
+//   again while they are copied, but for those that a target has taken in pass 1 (takes_early).
 // On several nodes the ranks of all nodes agree between the passes: at `ready`, or when the plan
 // has failed before. A new plan replaces all of the one before. An end before `deliver` leaves the
 // target as it was.

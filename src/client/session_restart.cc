@@ -11,9 +11,9 @@
 
 namespace backstay::client {
 
-// One try; one outcome for all ranks. A rank that has everything succeeds, even if the agent was
-// lost. But if any rank was touched and another one lacks something, all are undefined: then
-// `touched` becomes true on all ranks.
+// One outcome for all ranks. A rank that has everything succeeds, even if the agent was lost. But
+// if any rank was touched and another one lacks something, all are undefined: then `touched`
+// becomes true on all ranks.
 Result<VersionNumber> Session::bring_back(bool& touched) {
   std::optional<SessionTarget> target;
   const RestartPlan plan{

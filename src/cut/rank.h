@@ -73,9 +73,9 @@ class Rank {
     bool in_collective = false;
   };
   void observe(Observed now);
+  enum class Permit { any, behind };  // behind: only where this clock is below its target
   // may_begin() of such a program, which comes to the call later: until it is seen there or behind
   // it, it has not reached the round.
-  enum class Permit { any, behind };  // the latter: only where this clock is below its target
   bool permit(CommunicatorNumber communicator, Permit which = Permit::any);
 
   // The answer to Stop: outside of every call into MPI that blocks, with all collective calls that

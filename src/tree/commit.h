@@ -57,7 +57,7 @@ class Commit {
   void held(VersionNumber version, Level level);
   void recorded(RunVersion version, Level level);
   Level announced(RunVersion version) const;
-  // What held() was called with, and of that what a parent was told (Floors::told()).
+  // The level that held() was called with; and the one of which a parent was told (Floors::told()).
   Level held(VersionNumber version) const;
   Level told(VersionNumber version) const;
 

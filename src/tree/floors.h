@@ -60,10 +60,10 @@ class Floors {
 
   std::uint64_t floor(const Key& key) const;
   std::uint64_t own(const Key& key) const;
-  // A parent is sent all rows now.
+  // Call it when all rows go to a parent.
   void tell_rows();
-  // What these rows say that this node has reached, at least. A row says less where nodes below
-  // have reached less. 0: nothing.
+  // What rows have told a parent that this node has reached, at least: a row says less where nodes
+  // below have reached less. 0: nothing.
   std::uint64_t told(const Key& key) const;
   // Rows for a parent, floors for a child, that have seen our changes up to `seen`.
   std::vector<wire::tree::Row> rows_since(std::uint64_t seen) const;

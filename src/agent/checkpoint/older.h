@@ -10,8 +10,8 @@
 namespace backstay::agent {
 
 // The version that chunks may be kept of: the newest that this run has written here, or the one
-// that the run went on from (restart/restore.h says where). Its parts, not none; an object is in
-// one of them. Errors: again (it is another one, not local, damaged or about to go; says why).
+// that the run went on from (restart/restore.h says where). Gives its parts, one at least. Errors:
+// again (it is another one, not local, damaged or about to go; says why).
 Result<Parts> find_base(const JobState& state, VersionNumber version);
 
 // Where this chunk of the base's object lies, at `offset` in the new one. Errors: invalid (the base

@@ -47,8 +47,8 @@ class LostFiles {
   explicit LostFiles(LostFilesWorld world);
 
   // Adds the versions of this files job. A version that cannot be read is left, with the reason.
-  // `newer_elsewhere`: another host has brought what it had up to that version. So a newer file at
-  // the path of an older version is no trouble.
+  // `newer_elsewhere`: another host has brought what it had up to that version. So if a newer file
+  // stands at the path of an older version, that is no trouble.
   void add(const std::string& job, VersionNumber newer_elsewhere = 0);
   // Brings all that was added, then writes the home marks of these versions. Call it once.
   Outcome bring();
@@ -58,7 +58,7 @@ class LostFiles {
     format::CommitRecord record;
     std::vector<format::FileNotHome> not_home = {};  // of the next mark
     bool pending = false;                            // it has a file that is to be brought
-    bool overtaken = false;                          // another host had a newer one
+    bool overtaken = false;                          // another host has brought a newer one
   };
   // One path in one version.
   struct Record {

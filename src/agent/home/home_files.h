@@ -32,7 +32,7 @@ class HomeFiles {
   // Answered by MovedHome, at once.
   void move(ConnectionId connection, const wire::MoveHome& wanted);
   void disconnected(ConnectionId connection);
-  // What other hosts' copies of the version do not know.
+  // A file of it was renamed and waits: copies on other hosts have its former name.
   bool is_renamed(VersionNumber version) const { return plan_.is_renamed(version); }
 
   // Since the last call: versions whose files are at their paths, so that retention may remove

@@ -59,7 +59,7 @@ class HomePlan {
   // agent before this one knew the version.
   Status move(VersionNumber version, const std::string& from, const std::string& to,
               std::uint64_t placed_ns);
-  // A file that waits has been renamed, which this plan alone knows.
+  // A file of it waits and was renamed, which this plan alone knows.
   bool is_renamed(VersionNumber version) const;
 
   // --- who waits for files. `path`: one file, all below a folder (ends in '/'), or all (empty).

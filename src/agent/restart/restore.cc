@@ -74,7 +74,7 @@ Parts Restore::base() const {
   return base;
 }
 
-// With the participant's object; null: this node's disk does not have it, or not yet.
+// The one with the participant's object; null: this node's disk does not have it, or not yet.
 ManifestPtr Restore::part_on_disk(const Part& part) const {
   if (part.source.place == Place::local) return part.manifest;
   const ManifestPtr newest = part.in_pool() ? state_.newest_part : nullptr;
@@ -84,7 +84,8 @@ ManifestPtr Restore::part_on_disk(const Part& part) const {
 }
 
 // One node alone could not copy parts of several to shared storage, nor several nodes protect the
-// version of one. On several the record must be here by now: who waits for the level asks others.
+// version of one. On several nodes the record must be here: ranks that ask for the level may hear
+// what other nodes know, and this node could not keep the version.
 bool Restore::may_be_needed(const format::Manifest& part) const {
   if (state_.nodes == 1 || part.nodes == 1) return state_.nodes == part.nodes;
   const VersionRow* row = state_.versions.find(version_);

@@ -22,11 +22,11 @@ struct FileNames {
 };
 FileNames names_of(const std::string& job, const FileOf& file);
 
-// Of parity: whose segments it is of, in the order of the ring, and how many blocks are in it.
+// Of parity: whose segments it is made of, in the order of the ring, and how many blocks it has.
 struct ParityOf {
   std::vector<NodeId> group = {};
   std::uint32_t blocks = 0;
-  // As many losses of any of those nodes.
+  // It makes up for as many losses, of the same nodes.
   bool makes_up_for(const ParityOf& other) const {
     return group == other.group && blocks >= other.blocks;
   }
@@ -60,9 +60,8 @@ class HeldFiles {
   std::optional<FileOf> parity_with(VersionOfRun version, Rank rank) const;
   // Of what the group of this parity needs, and of what that needs in its turn: a version of which
   // this node has no file of its own, or no parity that makes up for the same losses. Others of the
-  // group could not make their files of it again. (Of an earlier run parity counts where nodes of
-  // the same numbers were the group, and so each has what it had.) Precondition: the parity is
-  // held.
+  // group could not make their files of it again. (Parity of an earlier run counts if its group was
+  // of the same numbers: then each node has what it had.) Precondition: the parity is held.
   std::optional<VersionNumber> needs_without_parity(const FileOf& parity) const;
 
  private:

@@ -1,5 +1,6 @@
-// `backstay checkpoint JOB`: asks the job through its agent; the program answers at its next
-// backstay_due(). --wait asks the agent to answer once a newer version is on the disk.
+// `backstay checkpoint JOB`: asks the job through its agent; an unmodified program is saved soon,
+// another one at its next backstay_due(). --wait asks the agent to answer once a newer version is
+// on the disk.
 #include <fmt/format.h>
 
 #include <algorithm>

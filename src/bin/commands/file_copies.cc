@@ -35,7 +35,7 @@ using agent::LostFiles;
 
 constexpr double giver_patience_s = 600;  // a keeper may sync a large copy
 constexpr double keeper_patience_s = 20;
-constexpr double keeper_ends_s = 10;  // one whose line has ended may sync a copy
+constexpr double keeper_ends_s = 10;  // its line has ended, and it may still sync a copy
 constexpr int round_pause_ms = 250;
 
 Status tell_agent(const Config& config, const std::string& job, VersionNumber version, RunId run) {

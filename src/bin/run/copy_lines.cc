@@ -164,7 +164,7 @@ void CopyLines::take(Pair& pair, const std::string& line) {
 }
 
 void CopyLines::ended(Pair& pair) {
-  // One that was killed has none, and the next one may succeed.
+  // A keeper that was killed has no last words, and the next one may succeed.
   if (pair.last_words.empty() && pair.in_vain > 1)
     pair.last_words = "`backstay agent keep-copies` there ends without a word";
   if (!pair.last_words.empty())

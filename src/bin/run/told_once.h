@@ -10,10 +10,9 @@ namespace backstay::bin {
 
 class ToldOnce {
  public:
-  // True the first time since forget(). `about`: the hosts. Numbers in `trouble` make no
-  // difference.
+  // True the first time since forget(). `about`: the hosts. Digits in `trouble` do not count.
   bool is_new(const std::string& about, const std::string& trouble);
-  // It is over.
+  // Their troubles are over.
   void forget(const std::string& about) { told_.erase(about); }
 
  private:

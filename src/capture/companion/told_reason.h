@@ -1,5 +1,5 @@
-// Which reasons the user is told of why a cut was given up and is tried again: each once, and one
-// that passes by itself, as a rank that has not come to MPI_Init yet, only where it lasts.
+// Why a cut was given up and is tried again: which of these reasons the user is told. Each is told
+// once. One that passes by itself, such as a rank before its MPI_Init, is told only if it lasts.
 #pragma once
 
 #include <chrono>

@@ -68,7 +68,7 @@ int receive_now(const Receive& receive, void* status, Between between) {
   return sent != 0 ? sent : result;
 }
 
-// From MPI_PROC_NULL it does not block. MPICH writes the status in this call alone.
+// A receive from MPI_PROC_NULL does not block, and MPICH writes its status in MPI_Recv alone.
 int receive_nothing(const Receive& receive, void* status) {
   return inside(index_MPI_Recv, receive.buffer, receive.count, receive.real_type(), receive.source,
                 receive.tag, receive.real_comm(), status);

@@ -28,7 +28,8 @@ struct Position {
 };
 Position position;
 
-// With those of our own, so that a restart knows which MPI the process needs, and so on.
+// With those of our own, so that a restart knows which MPI the process needs and which process id
+// its event loops remember.
 void add_notes(const char* given) {
   static char all[notes_max + sizeof "mpi=\n" + 64];
   Text own;

@@ -10,8 +10,7 @@
 namespace backstay::image {
 
 // Trouble: the set watches what the image does not have, or the program uses Python's asyncio with
-// a libc that is not known.
-// Called when all descriptors are in the tables.
+// a libc that is not known. Called when all descriptors are in the tables.
 void keep_epoll(Tables& tables, Descriptor& one, Trouble& trouble);
 
 // Has all sets watch again what they watched. Called when all descriptors have their numbers.

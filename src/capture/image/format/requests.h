@@ -2,7 +2,7 @@
 // socket of kind SOCK_SEQPACKET. Like layout.h this header includes nothing but <stdint.h>, as the
 // boot program has no library.
 //
-// The boot program serves one request at a time and answers each one. A cut:
+// The boot program serves one request at a time and answers each one but `go`. A cut:
 //   pool     once for each connection to an agent: maps the pool, whose descriptor comes along
 //   cut      stops the program's threads and describes the process; they stay stopped
 //   kept     tells which chunks of the last cut's object this one begins with, some at once
@@ -22,7 +22,8 @@
 //   base     after the last take: the object's chunks, in the memory that comes along (KeptChunk
 //            each, in order); those that hold pages alone may be kept by the next cut. Tells
 //            whether the program's writes are watched from now on
-//   go       lets the program go on
+//   settle   does all else that may fail: the lower half, descriptors, signal handlers
+//   go       lets the program go on; it has no answer
 // A companion that ends lets stopped threads go on: the program then runs without being saved. A
 // process whose companion ends before `go` ends too.
 #pragma once
@@ -31,8 +32,6 @@
 
 namespace backstay::image {
 
-// At a restart: pool, table, take .., perhaps base, settle: all is ready for the program to go on.
-// Then go, which is not answered.
 enum class Ask : uint32_t {
   pool = 1,
   cut,
