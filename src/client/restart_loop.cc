@@ -29,7 +29,7 @@ Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks
 Result<VersionNumber> RestartLoop::run(bool& touched) {
   for (Version below;;) {
     BACKSTAY_ASSIGN(const std::optional<Version> newest, newest_below(below));
-    if (!newest || newest->number < plan_.from) return none_left();
+    if (!newest || newest->number < plan_.from) return none_left(touched);
     if (is_passed_over(*newest)) {
       passed_over_ = true;
       below = {plan_.from + 1, 0, 0, std::nullopt};
@@ -70,7 +70,7 @@ void RestartLoop::tell_where_it_goes_on(const Version& version) const {
 
 // On one node the agent may have set versions aside before. Then it says so, and the job must not
 // begin again as if there were no version.
-Result<VersionNumber> RestartLoop::none_left() {
+Result<VersionNumber> RestartLoop::none_left(bool& touched) {
   if (skipped_) return *skipped_;
   if (group_.nodes() > 1 && plan_.from != 0) {
     return Error(Code::mismatch, fmt::format("there is no version {}; `backstay ls` lists those "
@@ -81,7 +81,14 @@ Result<VersionNumber> RestartLoop::none_left() {
   Restore attempt(agent_, plan_.target());
   const RestoreOutcome outcome = attempt.run(wire::Restart{plan_.from, 0});
   const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
-  if (agreed.ok()) return outcome.version;
+  if (agreed.ok()) {  // the agent has come to know of one since it was asked
+    BACKSTAY_TRY(settle(/*may_be_base=*/false));
+    const Version version{outcome.version, 0, 0, std::nullopt};
+    tell_where_it_goes_on(version);
+    return version.number;
+  }
+  BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
+  touched = touched || any != 0;
   const Code code = agreed.error().code();
   const bool wanted = plan_.from != 0 && (code == Code::not_found || code == Code::corrupt);
   return wanted ? Error(Code::mismatch, agreed.error().message()) : agreed.error();

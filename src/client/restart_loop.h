@@ -74,7 +74,7 @@ class RestartLoop {
   Result<wire::Candidate> ask(const Version& below);
   bool is_passed_over(const Version& version) const;
   void tell_where_it_goes_on(const Version& version) const;
-  Result<VersionNumber> none_left();
+  Result<VersionNumber> none_left(bool& touched);
   Status take(const Version& version, bool& touched);
   Status restore(const Version& version, bool& touched);
   Status settle(bool may_be_base);
