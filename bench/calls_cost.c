@@ -12,16 +12,18 @@ enum { times = 61 };
 static int rank;
 
 // The machine has other work; what is added by that is not what is asked for.
-static double best(const double* all, int largest) {
+enum best { least, largest };
+
+static double best_of(const double* all, enum best which) {
   double found = all[0];
   for (int i = 1; i < times; ++i) {
-    if (largest ? all[i] > found : all[i] < found) found = all[i];
+    if (which == largest ? all[i] > found : all[i] < found) found = all[i];
   }
   return found;
 }
 
-static void print(const char* what, const double* all, double scale) {
-  if (rank == 0) printf("%-34s %10.2f\n", what, best(all, scale == 1e-9) * scale);
+static void print(const char* what, const double* all, enum best which, double scale) {
+  if (rank == 0) printf("%-34s %10.2f\n", what, best_of(all, which) * scale);
 }
 
 static void no_message(void) {
@@ -32,7 +34,7 @@ static void no_message(void) {
     for (int k = 0; k < 10000; ++k) MPI_Comm_rank(MPI_COMM_WORLD, &number);
     all[i] = (MPI_Wtime() - begin) / 10000;
   }
-  print("Comm_rank, ns", all, 1e9);
+  print("Comm_rank, ns", all, least, 1e9);
 }
 
 static void to_itself(void) {
@@ -48,10 +50,11 @@ static void to_itself(void) {
     }
     all[i] = (MPI_Wtime() - begin) / 1000;
   }
-  print("Irecv, Isend, Waitall to itself, ns", all, 1e9);
+  print("Irecv, Isend, Waitall to itself, ns", all, least, 1e9);
 }
 
-static void ping_pong(int bytes, int turns, const char* what, double scale) {
+// The latency, or the bytes a second.
+static void ping_pong(int bytes, int turns, const char* what, enum best which) {
   double all[times];
   char* buffer = calloc(1, (size_t)bytes + 1);
   for (int i = 0; i < times; ++i) {
@@ -67,9 +70,9 @@ static void ping_pong(int bytes, int turns, const char* what, double scale) {
       }
     }
     all[i] = (MPI_Wtime() - begin) / turns / 2;
-    if (scale < 0) all[i] = bytes / all[i];
+    if (which == largest) all[i] = bytes / all[i];
   }
-  print(what, all, scale < 0 ? 1e-9 : scale);
+  print(what, all, which, which == largest ? 1e-9 : 1e9);
   free(buffer);
 }
 
@@ -80,7 +83,7 @@ static void barrier(void) {
     for (int k = 0; k < 100; ++k) MPI_Barrier(MPI_COMM_WORLD);
     all[i] = (MPI_Wtime() - begin) / 100;
   }
-  print("Barrier, ns", all, 1e9);
+  print("Barrier, ns", all, least, 1e9);
 }
 
 // What the process alone has in memory: nobody else pays for that. The parent of this one is its
@@ -108,10 +111,10 @@ int main(int argc, char** argv) {
   no_message();
   to_itself();
   barrier();
-  ping_pong(1, 200, "latency of 1 byte, ns", 1e9);
-  ping_pong(1024, 200, "latency of 1 KiB, ns", 1e9);
-  ping_pong(65536, 20, "64 KiB, GB/s", -1);
-  ping_pong(4 << 20, 2, "4 MiB, GB/s", -1);
+  ping_pong(1, 200, "latency of 1 byte, ns", least);
+  ping_pong(1024, 200, "latency of 1 KiB, ns", least);
+  ping_pong(65536, 20, "64 KiB, GB/s", largest);
+  ping_pong(4 << 20, 2, "4 MiB, GB/s", largest);
   memory("memory, MiB", getpid());
   memory("of its parent, MiB", getppid());
   MPI_Finalize();

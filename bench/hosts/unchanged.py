@@ -85,7 +85,7 @@ def kill_a_rank(cluster, host, job):
         grep -q '"event":"run_end"' {log} 2>/dev/null && exit 0
         sleep 0.02
       done
-      pkill -KILL -P "$(pgrep -o -f '[/]backstay-companion ')" || true""")
+      pkill -KILL -P "$(pgrep -n -f '[/]backstay-companion ')" || true""")
 
 
 def events_of(cluster, hosts, job):
