@@ -158,9 +158,10 @@ def test_output_of_a_life_without_a_version_is_not_printed_twice(world, mode):
     with open(out, mode) as file:
         running = start(world, words, "--job", "app", "--interval", 1000, out=file)
         wait_for(lambda: "begun" in out.read_text(), "its first line")
-        (world.folder / "go").touch()
         for pid in processes_of(world):
             os.kill(pid, signal.SIGSTOP)  # so that it cannot end by itself
+        (world.folder / "go").touch()
+        for pid in processes_of(world):
             os.kill(pid, signal.SIGKILL)
         _, told = running.communicate(timeout=60)
     assert running.returncode == 0 and "from the beginning" in told, told

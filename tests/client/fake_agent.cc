@@ -453,7 +453,8 @@ void FakeAgent::deliver() {
   for (auto& [rank, mine] : returning_) {
     send(*link_of(rank), wire::Deliver{returning_version_});
     if (!held_) mine.to_send = offsets_of(*mine.object);
-    std::erase_if(mine.to_send, [&](std::uint64_t at) { return mine.placed.contains(at); });
+    std::erase_if(mine.to_send,
+                  [&placed = mine.placed](std::uint64_t at) { return placed.contains(at); });
   }
   send_chunks();
 }
