@@ -142,4 +142,4 @@ def test_killed_at_random(world, make):
         pytest.skip(f"no {words[0]}")
     KILLS.clear()
     while sum(KILLS) < LIVES:
-        go_on(world, words)
+        go_on(world, words, interval=0.03 if make is openmp else 0.1)  # it is short
