@@ -453,8 +453,7 @@ void FakeAgent::deliver() {
   for (auto& [rank, mine] : returning_) {
     send(*link_of(rank), wire::Deliver{returning_version_});
     if (!held_) mine.to_send = offsets_of(*mine.object);
-    std::erase_if(mine.to_send,
-                  [&placed = mine.placed](std::uint64_t at) { return placed.contains(at); });
+    std::erase_if(mine.to_send, [&was = mine.placed](auto at) { return was.contains(at); });
   }
   send_chunks();
 }
