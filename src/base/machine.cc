@@ -133,6 +133,12 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  return std::getline(file, id) ? id : "";
+}
+
 std::string home_directory() {
   if (const char* home = std::getenv("HOME"); home && *home) return home;
   std::string home;

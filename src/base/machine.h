@@ -29,6 +29,9 @@ std::string user_name();
 // The host's name; "" where it has none.
 std::string host_name();
 
+// Another one after each start of this machine; "" where nothing tells.
+std::string boot_id();
+
 // The home directory: $HOME, else from the user database, else "".
 std::string home_directory();
 

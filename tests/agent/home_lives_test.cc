@@ -11,8 +11,8 @@ namespace {
 
 using namespace testing;
 
-// Versions come, calls fail, agents are killed, the machine stops, what is at home is removed: what
-// was settled is there, and in the end the newest of each path.
+// Versions come, calls fail, agents are killed, the machine stops, programs remove files, versions
+// that are at home are removed: what was settled is there, and in the end the newest of each path.
 class RandomLife {
  public:
   explicit RandomLife(std::uint64_t seed) : random_(seed) {
@@ -25,6 +25,7 @@ class RandomLife {
     begin_life(/*faulty=*/false);
     agent_->run_patiently(20);
     for (const auto& [path, written] : newest_) expect_is(machine_, written);
+    for (const std::string& path : removed_) EXPECT_EQ(machine_.at(path), "none") << path;
     for (const auto& [number, record] : stored_) EXPECT_EQ(mark_of(machine_, number), Names{});
     EXPECT_EQ(agent_->plan().counts().versions, 0U);
   }
@@ -35,6 +36,10 @@ class RandomLife {
                                 io::Fault::permission, io::Fault::torn, io::Fault::stop,
                                 io::Fault::flip};
     io::FaultPlan plan{faults[random_.between(0, 6)], random_.between(1, 120)};
+    // Where the note cannot be read or written, a file that was removed may come back.
+    const bool notes = plan.fault == io::Fault::none || plan.fault == io::Fault::stop;
+    if (faulty && !notes) removed_.clear();
+    notes_ = notes;
     machine_.clock.advance(second);
     agent_ = std::make_unique<HomeAgent>(machine_, faulty ? plan : io::FaultPlan{},
                                          random_.between(1, 8));
@@ -42,7 +47,7 @@ class RandomLife {
   }
   void act() {
     machine_.clock.advance(random_.between(1, 2 * second));
-    switch (random_.between(0, 9)) {
+    switch (random_.between(0, 10)) {
       case 0:
       case 1:
       case 2: write(); break;
@@ -50,12 +55,16 @@ class RandomLife {
       case 4: begin_life(); break;
       case 5: stop(); break;
       case 6: retain(); break;
+      case 7: remove(); break;
       default:
         for (std::uint64_t n = random_.between(1, 6); n > 0 && !agent_->faults().stopped(); --n) {
           agent_->step();
         }
     }
-    if (agent_->faults().stopped()) stop();
+    if (!agent_->faults().stopped()) return;
+    if (random_.coin()) remove();
+    if (random_.coin()) return begin_life();  // the agent was killed
+    stop();
   }
   void write() {
     std::vector<Written> all;
@@ -69,11 +78,28 @@ class RandomLife {
                      .hole = random_.coin() ? 0 : random_.between(1, 9000)});
       newest_[path] = all.back();
       settled_.erase(path);
+      removed_.erase(path);
     }
     if (all.empty()) return;
     const VersionNumber number = ++last_;
     stored_[number] = store(machine_, number, all);
     agent_->add(stored_[number]);
+  }
+  // A program removes what is at its place.
+  void remove() {
+    if (!notes_) return;
+    for (auto at = newest_.begin(); at != newest_.end();) {
+      const auto& [path, written] = *at;
+      const bool there = machine_.at(path) == written.bytes + std::string(written.hole, '\0');
+      if (!there || random_.coin()) {
+        ++at;
+        continue;
+      }
+      EXPECT_TRUE(machine_.files.remove(path).ok());
+      removed_.insert(path);
+      settled_.erase(path);
+      at = newest_.erase(at);
+    }
   }
   void settle() {
     for (const auto& [path, written] : newest_) {
@@ -81,7 +107,8 @@ class RandomLife {
     }
   }
   void stop() {
-    machine_.files.crash(random_.between(0, 1'000'000));
+    machine_.crash(random_.between(0, 1'000'000));
+    removed_.clear();
     begin_life();
     for (const std::string& path : settled_) expect_is(machine_, newest_[path]);
   }
@@ -102,6 +129,8 @@ class RandomLife {
   std::map<VersionNumber, format::CommitRecord> stored_;
   std::map<std::string, Written> newest_;
   std::set<std::string> settled_;
+  std::set<std::string> removed_;  // and are not to come back
+  bool notes_ = true;
 };
 
 TEST(HomeLives, NothingIsLostAndNothingComesBack) {

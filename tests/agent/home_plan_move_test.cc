@@ -131,6 +131,33 @@ TEST_F(HomePlanTest, AFileThatIsMovedNowhereIsNotBrought) {
   EXPECT_TRUE(home_.empty());
 }
 
+TEST_F(HomePlanTest, WhoAsksForTheNameThatAFileHadIsToldOnceTheMarkIsWritten) {
+  store_[1].found.files = {{"/w/x.tmp", 10}};
+  plan_.captured(1);
+  EXPECT_TRUE(plan_.move(1, "/w/x.tmp", "/w/x", 30).ok());
+  EXPECT_TRUE(plan_.move(1, "/w/x", "", 0).ok());
+  plan_.settle(1, "/w/x", now_);
+  plan_.recorded(record_of(1), 0);
+  EXPECT_EQ(step(), "look at 1");
+  EXPECT_EQ(answers(), Answers{});
+  EXPECT_EQ(run(), Steps{"mark 1"});
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
+}
+
+TEST_F(HomePlanTest, WhatAnAgentBeforeHasPutToItsPathIsNotBroughtAgain) {
+  store(1, {{"/w/x", 10}});
+  store(2, {{"/w/x.tmp", 20, 0, "/w/x", 30}, {"/w/y", 20}});
+  store(3, {{"/w/z.tmp", 40, 0, "/w/z.tmp", 40}});
+  plan_.settle(1, "/w/x", now_);
+  EXPECT_EQ(step(), "look at 1");
+  EXPECT_EQ(step(), "look at 2");
+  EXPECT_EQ(plan_.move(2, "/w/x", "", 0).error().code(), Code::state);
+  EXPECT_EQ(answers(), Answers{}) << "its mark is missing";
+  EXPECT_EQ(run(), (Steps{"mark 1", "look at 3", "mark 3", "bring /w/y of 2", "mark 2"}));
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
+  EXPECT_EQ(at_home_, (std::vector<VersionNumber>{1, 3, 2}));
+}
+
 TEST_F(HomePlanTest, WhileAnOlderFileOfTheNewPathIsOnItsWayNothingIsRenamed) {
   store(1, {{"/w/x", 10}});
   store(2, {{"/w/x.tmp", 20}});

@@ -2,6 +2,8 @@
 // fails, wherever the machine stops, whoever else writes there.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "home_world.h"
 
 namespace backstay::agent {
@@ -79,6 +81,7 @@ TEST_F(HomeTest, ADamagedByteNeverComesToAPath) {
     }
     (void)machine.files.remove("/disk/" +
                                format::home_mark_name(format::version_folder(job, 1), 0));
+    (void)machine.files.remove("/disk/placing");
   }
   EXPECT_GE(refused, 9000 / 131);
 }
@@ -139,7 +142,7 @@ TEST_P(HomeAtOnce, TheMachineStopsAtEveryCall) {
           if (!agent.faults().stopped()) agent.add(two);
           settled = agent.settled("/w/f") == "ok" && !agent.faults().stopped();
           if (!agent.faults().stopped()) done = 1;
-          now.files.crash(loss);
+          now.crash(loss);
         }
         const std::string seen = now.at("/w/f");
         SCOPED_TRACE(fmt::format("fault {} call {} loss {}", static_cast<int>(fault), at, loss));
@@ -176,6 +179,68 @@ TEST_F(HomeTest, ARemovedFileDoesNotComeBack) {
   next.run_patiently();
   EXPECT_EQ(machine.at("/w/f"), "none");
   EXPECT_EQ(mark_of(machine, 1), Names{"/gone/g"});
+}
+
+// Nor if it removes or renames what it finds there after the agent was killed, before the mark.
+TEST_P(HomeAtOnce, TheAgentIsKilledAtEveryCallAndWhatIsAtItsPathGetsAnotherName) {
+  std::set<std::string> seen;
+  for (std::uint64_t at = 1, done = 0; done == 0; ++at) {
+    Machine now;
+    now.put("/w/x", "old");
+    now.clock.advance(9 * second);
+    const Written f{.path = "/w/f", .bytes = text(5000, 'a'), .placed_s = now.now_s() - 5};
+    const Written x{.path = "/w/x.tmp", .bytes = text(6000, 'b'), .placed_s = now.now_s() - 4};
+    const auto one = store(now, 1, {f, x});
+    {
+      HomeAgent agent(now, {io::Fault::stop, at}, GetParam());
+      agent.add(one);
+      EXPECT_TRUE(agent.plan().move(1, "/w/x.tmp", "/w/x", (now.now_s() - 2) * second).ok());
+      agent.run();
+      if (!agent.faults().stopped()) done = 1;
+    }
+    SCOPED_TRACE(fmt::format("call {}", at));
+    const bool f_came = now.at("/w/f") == f.bytes, x_came = now.at("/w/x") == x.bytes;
+    EXPECT_TRUE(!f_came || now.files.rename("/w/f", "/w/g").ok());
+    EXPECT_TRUE(!x_came || now.files.remove("/w/x").ok());
+    HomeAgent next(now);
+    next.add(one);
+    next.run_patiently();
+    EXPECT_EQ(now.at("/w/f"), f_came ? "none" : f.bytes);
+    EXPECT_EQ(now.at("/w/g"), f_came ? f.bytes : "none");
+    EXPECT_EQ(now.at("/w/x"), x_came ? "none" : "old");
+    EXPECT_EQ(now.at("/w/x.tmp"), x_came ? "none" : x.bytes) << "as if it had not been renamed";
+    EXPECT_EQ(mark_of(now, 1), Names{});
+    EXPECT_EQ(next.warnings(), Names{});
+    seen.insert(fmt::format("{}{}", f_came, x_came));
+    if (HasFailure()) return;
+  }
+  EXPECT_TRUE(seen.contains("falsefalse") && seen.contains("truetrue"));
+}
+
+// Without the note the rename may have failed for all that the next agent knows.
+TEST_F(HomeTest, WhatCouldNotBeRenamedIsBroughtByTheNextAgent) {
+  const Written f = file("/w/f", "f");
+  const auto one = store(machine, 1, {f});
+  int refused = 0;
+  for (std::uint64_t at = 1;; ++at) {
+    {
+      HomeAgent agent(machine, {io::Fault::no_space, at});
+      agent.add(one);
+      agent.run();
+      if (agent.faults().chosen().empty()) break;
+      refused += agent.faults().chosen().starts_with("rename") ? 1 : 0;
+    }
+    HomeAgent next(machine);
+    next.add(one);
+    next.run_patiently();
+    expect_is(machine, f);
+    EXPECT_EQ(names(machine, "/w"), Names{"f"});
+    (void)machine.files.remove("/disk/" +
+                               format::home_mark_name(format::version_folder(job, 1), 0));
+    ASSERT_TRUE(machine.files.remove("/w/f").ok());
+    ASSERT_TRUE(io::gone_is_fine(machine.files.remove("/disk/placing")).ok());
+  }
+  EXPECT_GE(refused, 1);
 }
 
 TEST_F(HomeTest, AFolderThatIsMissingIsWaitedFor) {
@@ -246,6 +311,7 @@ TEST_F(HomeTest, AMarkThatIsNoMarkCountsAsNone) {
     expect_is(machine, f);
     EXPECT_EQ(mark_of(machine, 1), Names{});
     ASSERT_TRUE(machine.files.remove("/w/f").ok());
+    machine.crash(1);  // the same agent would know that it has brought the file
   }
 }
 

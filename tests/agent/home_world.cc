@@ -22,6 +22,11 @@ std::string Machine::at(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
 }
 
+void Machine::crash(std::uint64_t seed) {
+  files.crash(seed);
+  ++boots;
+}
+
 Buffer object_of(const std::vector<Written>& written) {
   Buffer object;
   std::vector<format::CapturedFile> table;

@@ -44,8 +44,12 @@ struct Machine {
   std::string at(const std::string& path);
   std::uint64_t now_s() const { return clock.wall_ns() / second; }
 
+  // The power goes, and comes back.
+  void crash(std::uint64_t seed);
+
   ManualClock clock;
   io::MemoryFileSystem files;
+  int boots = 1;
 };
 
 inline const format::ObjectId files_of_writer(format::OwnerKind::writer, 2,
@@ -86,7 +90,9 @@ class HomeAgent {
                  .files = files_.get(),
                  .clock = &machine.clock,
                  .answer = [this](HomeAnswer one) { thread_answers_.push_back(std::move(one)); },
-                 .at_once = run_in_turn}) {}
+                 .at_once = run_in_turn,
+                 .note = "/disk/placing",
+                 .boot = std::to_string(machine.boots)}) {}
 
   void add(const format::CommitRecord& record);
 

@@ -103,15 +103,20 @@ TOLD = PROGRAM.replace("    else:\n        os.rename(",
                        "        sys.stdin.readline()\n        os.rename(")
 
 
+def failpoint_pipe(world):
+    pipe = world.folder / "pipe"
+    world.env["BACKSTAY_FAILPOINT_PIPE"] = str(pipe)
+    for end in (".reached", ".go"):
+        os.mkfifo(f"{pipe}{end}")
+    return pipe
+
+
 def as_it_comes_to_its_place(program, folder):
     """The agent has the file's bytes beside its path, and takes no other name any more."""
     for old in (True, False):
         with World(program, BACKSTAY_AGENT_LOG_LEVEL="debug",
                    BACKSTAY_FAILPOINT="home.3=wait") as world:
-            pipe = world.folder / "pipe"
-            world.env["BACKSTAY_FAILPOINT_PIPE"] = str(pipe)
-            for end in (".reached", ".go"):
-                os.mkfifo(f"{pipe}{end}")
+            pipe = failpoint_pipe(world)
             place = fresh(folder, old)
             words = world.words(place, PYTHON, "-c", TOLD, place / "x", 1, "end")
             running = subprocess.Popen(words, env=world.env, cwd=world.folder, text=True,
@@ -157,9 +162,6 @@ def killed_at_each_step(program, folder):
         died = 0
         for what, step in cases:
             for beside, turns in (("look", 2), ("end", 1)):
-                # Red now and then: both names stand there (docs/debts.md). The soak plays it.
-                if (step, beside) == ("home.5", "look") and "BACKSTAY_TEST_SOAK" not in os.environ:
-                    continue
                 with World(program) as world:
                     place = fresh(folder, old)
                     pid = start_with(world, place, f"{step}=kill", what)
@@ -223,6 +225,58 @@ def brought_to_the_former_name(program, folder):
     print("a file that an agent had brought to a former name is removed")
 
 
+def before_the_mark(program, folder):
+    """An agent dies between a file's rename to its place and the version's mark. What its program
+    does with the file meanwhile stays as it is, also where the collector dies, too."""
+    for what, files in (("os.rename(n + '.tmp', n)", {"x": 0}), ("os.remove(n + '.tmp')", {})):
+        for kill_collector in (False, True):
+            with World(program) as world:
+                pipe = failpoint_pipe(world)
+                place = fresh(folder, False)
+                start_with(world, place, "home.5=wait", "backstayd")
+                script = WRITES + "print('closed', flush=True); sys.stdin.readline(); " + what
+                running = subprocess.Popen(
+                    world.words(place, PYTHON, "-c", script, place / "x"), env=world.env,
+                    cwd=world.folder, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                need(running.stdout.readline() == "closed\n", "the program closes no file")
+                pathlib.Path(f"{pipe}.reached").read_bytes()
+                running.stdin.write("go on\n")
+                running.stdin.flush()
+                gone = place / "x.tmp"
+                wait_for(lambda gone=gone: not gone.exists(), what)
+                world.kill("backstayd")
+                if kill_collector:
+                    world.kill("backstay-collector")
+                done = finish(running)
+                need(world.run(place, "true").returncode == 0, "the next agent brings nothing")
+                check(place, files, done, f"{what} before the mark, collector: {kill_collector}")
+    print("what was removed or renamed before the mark does not come back")
+
+
+# Argument 1: the file. It comes to its place under another name.
+WRITES = """
+import os, sys
+n = sys.argv[1]
+with open(n + '.tmp', 'wb') as f:
+    f.write(bytes(3 << 20))
+    os.fchmod(f.fileno(), 0o640)
+"""
+
+
+def killed_before_it_answers(program, folder):
+    """The collector has handed a file to the agent and dies before the program is told."""
+    for what, files in (("os.rename(n + '.tmp', n)", {"x": 0}), ("os.remove(n + '.tmp')", {})):
+        with World(program) as world:
+            place = fresh(folder, False)
+            start_with(world, place, "collector.ended=kill", "backstay-collector")
+            words = world.words(place, PYTHON, "-c", WRITES + what, place / "x")
+            done = subprocess.run(words, env=world.env, check=False, stdout=subprocess.PIPE,
+                                  text=True)
+            need(world.run(place, "true").returncode == 0, "the next agent brings nothing")
+            check(place, files, done, f"{what} after the collector was killed")
+    print("what the collector could not tell does not come to its former name")
+
+
 def what_cannot_be_taken(program, folder):
     """Each of these is what the kernel makes of it."""
     script = """
@@ -265,7 +319,8 @@ os.rename('i', 'writes'); g.close()
 
 TESTS = {test.__name__: test for test in (
     without_waiting, as_it_comes_to_its_place, what_cannot_be_taken,
-    on_the_disk_under_the_former_name, brought_to_the_former_name, killed_at_each_step)}
+    on_the_disk_under_the_former_name, brought_to_the_former_name, before_the_mark,
+    killed_before_it_answers, killed_at_each_step)}
 
 
 def main():

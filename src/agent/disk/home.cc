@@ -13,7 +13,8 @@ namespace backstay::agent {
 HomeWorker::HomeWorker(HomeWorld world, std::function<bool()> stop)
     : world_(std::move(world)),
       stop_(std::move(stop)),
-      paths_(world_.job, *world_.files, *world_.clock) {}
+      paths_(world_.job, *world_.files, *world_.clock),
+      note_(*world_.files, world_.note, world_.boot) {}
 
 void HomeWorker::handle(const HomeOrders& orders) {
   std::vector<const BringFile*> files;
@@ -56,7 +57,7 @@ Status HomeWorker::open(const Known& known) {
   return {};
 }
 
-Result<FilesFound> HomeWorker::found_in(const Known& known) {
+Result<FilesFound> HomeWorker::found_in(Known& known) {
   BACKSTAY_TRY(open(known));
   std::string why_not;
   BACKSTAY_ASSIGN(auto mark, read_home_mark(*tier_, known.record, known.node, &why_not));
@@ -72,7 +73,22 @@ Result<FilesFound> HomeWorker::found_in(const Known& known) {
   std::ranges::stable_sort(found.files, {}, &FileInVersion::placed_ns);
   found.marked = mark.has_value();
   if (mark) found.not_home = std::move(mark->files);
+  find_placed(known, found);
   return found;
+}
+
+// The rename takes the temporary name away. If the folder has gone since, its sync fails, and the
+// file is brought after all.
+void HomeWorker::find_placed(Known& known, FilesFound& found) {
+  for (FileInVersion& file : found.files) {
+    const auto* place = note_.find({known.record.run, known.record.version, file.path});
+    if (place == nullptr) continue;
+    const auto temporary = world_.files->look(temporary_name(world_.job, place->to));
+    if (temporary.ok() || temporary.error().code() != Code::not_found) continue;
+    file.stands_at = place->to;
+    file.stands_ns = place->placed_ns;
+    known.unsynced.insert(parent_of(place->to));
+  }
 }
 
 // --- bringing ------------------------------------------------------------------------------------
@@ -133,12 +149,26 @@ FileBrought HomeWorker::end(OnItsWay& one) {
     return {
         .path = one.order->to, .how = Brought::failed, .why = why.message(), .code = why.code()};
   }
-  FileBrought brought = paths_.end(one.file);
+  const FileBrought brought = bring_to_path(one);
   if (brought.how == Brought::home) {
     known_.at(one.order->version).unsynced.insert(parent_of(one.order->to));
   }
   if (brought.code == Code::corrupt || brought.code == Code::io) opened_ = 0;  // read it again
   return brought;
+}
+
+FileBrought HomeWorker::bring_to_path(OnItsWay& one) {
+  const BringFile& order = *one.order;
+  const PlacingNote::File noted{known_.at(order.version).record.run, order.version, order.path};
+  paths_.look_again(one.file);
+  const bool comes = one.file.comes();
+  if (comes) note_.add(noted, {order.to, order.placed_ns});
+  paths_.place(one.file);
+  if (comes && !one.file.placed) {
+    const Status taken_back = note_.take_back(noted);
+    if (!taken_back.ok()) one.file.temporary_stays = true;
+  }
+  return paths_.finish(one.file);
 }
 
 // --- marking -------------------------------------------------------------------------------------
@@ -161,13 +191,17 @@ void HomeWorker::mark(const std::vector<const MarkHome*>& orders) {
       if (!synced.ok()) answer.unsynced.emplace(folder, synced.error());
     }
     failpoint("home.5");
-    if (!answer.unsynced.empty()) answer.status = Status();
+    if (!answer.unsynced.empty()) {
+      answer.status = Status();
+      note_.take_back(order->version);
+    }
     if (!answer.unsynced.empty() || !tier.ok()) continue;
     writes.emplace_back([this, order, &answer] { answer.status = write_mark(*order); });
   }
   world_.at_once(writes);
   for (HomeMarked& answer : answers) {
     if (!answer.status.ok()) tier_.reset();
+    if (answer.status.ok() && answer.unsynced.empty()) note_.marked(answer.version);
     world_.answer(std::move(answer));
   }
 }

@@ -17,6 +17,7 @@
 
 #include "agent/disk/home_orders.h"
 #include "agent/disk/home_path.h"
+#include "agent/disk/placing_note.h"
 #include "agent/disk/version_files.h"
 #include "base/at_once.h"
 #include "base/clock.h"
@@ -38,6 +39,9 @@ struct HomeWorld {
   // collector has it.
   std::function<std::optional<Hold>(HeldVersion)> hold = [](HeldVersion) { return Hold::take(""); };
   std::function<void(const Pieces&)> at_once = run_at_once;  // the syncs
+  // Of the placing note (placing_note.h): its path, and which start of the machine this is.
+  std::string note = {};
+  std::string boot = {};
 };
 
 // What the thread does, without the thread: a test may play it step by step. One thread.
@@ -67,11 +71,13 @@ class HomeWorker {
   void look(const LookAtFiles& order);
   Status open_tier();
   Status open(const Known& known);
-  Result<FilesFound> found_in(const Known& known);
+  Result<FilesFound> found_in(Known& known);
+  void find_placed(Known& known, FilesFound& found);
   void bring(const std::vector<const BringFile*>& orders);
   OnItsWay begin(const BringFile& order);
   Result<HomeFile> written(const BringFile& order, const Known& known);
   FileBrought end(OnItsWay& one);
+  FileBrought bring_to_path(OnItsWay& one);
   void mark(const std::vector<const MarkHome*>& orders);
   std::map<std::string, Status> sync_folders(const std::vector<const MarkHome*>& orders);
   Status write_mark(const MarkHome& order) const;
@@ -79,6 +85,7 @@ class HomeWorker {
   const HomeWorld world_;
   const std::function<bool()> stop_;
   HomePaths paths_;
+  PlacingNote note_;
   std::map<VersionNumber, Known> known_;
   std::unique_ptr<tier::Tier> tier_;  // null after an error
   VersionNumber opened_ = 0;          // whose files are open; 0: of none

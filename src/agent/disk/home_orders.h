@@ -41,6 +41,9 @@ struct FileInVersion {
   std::string path;
   std::uint64_t placed_ns = 0;  // when it came to this path
   std::uint64_t bytes = 0;
+  // Where an agent before this one has put it, and when it came there; "": nothing says so.
+  std::string stands_at = {};
+  std::uint64_t stands_ns = 0;
 };
 struct FilesFound {
   // Each path once: of several objects the record that counts. In the order in which they came to

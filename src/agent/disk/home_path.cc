@@ -44,13 +44,12 @@ void HomeFile::sync() {
 HomeFile HomePaths::begin(VersionFiles& version, const VersionFiles::Entry& entry,
                           const std::function<bool()>& stop) {
   HomeFile begun{.file = entry.file, .temporary = temporary_name(job_, entry.file.path)};
-  look_again(begun);
+  look(begun);
   if (begun.comes()) begun.status = make(version, entry, begun, stop);
   return begun;
 }
 
-// Another program may have written there, also while others were written and synced.
-void HomePaths::look_again(HomeFile& file) {
+void HomePaths::look(HomeFile& file) {
   const auto how = compare(file.file);
   if (how.ok()) {
     file.how = *how;
@@ -59,13 +58,26 @@ void HomePaths::look_again(HomeFile& file) {
   }
 }
 
-FileBrought HomePaths::end(HomeFile& file) {
-  FileBrought brought{.path = file.file.path};
-  if (file.comes()) look_again(file);
-  if (file.comes()) {
-    file.status = place(file.file, file.temporary);
-    if (file.status.ok()) return brought;
+// Another program may have written there while this file and others were written and synced.
+void HomePaths::look_again(HomeFile& file) {
+  if (file.comes()) look(file);
+}
+
+void HomePaths::place(HomeFile& file) {
+  if (!file.comes()) return;
+  file.status = files_.rename(file.temporary, file.file.path);
+  failpoint("home.4");
+  file.placed = file.status.ok();
+  if (file.placed) {
+    remember(file.file);
+  } else {
+    known_since_ = now();  // it may have happened all the same
   }
+}
+
+FileBrought HomePaths::finish(HomeFile& file) {
+  FileBrought brought{.path = file.file.path};
+  if (file.placed) return brought;
   brought.how = file.how;
   if (!file.status.ok()) {
     brought.how = Brought::failed;
@@ -75,6 +87,7 @@ FileBrought HomePaths::end(HomeFile& file) {
     brought.why = "another program has put a newer file at its path";
   }
   file.written.reset();
+  if (file.temporary_stays) return brought;
   const Status gone = io::gone_is_fine(files_.remove(file.temporary));
   if (!gone.ok() && gone.error().sys_errno() != ENOTDIR) {
     spdlog::info("a temporary file stays job={} file={} error=\"{}\"", job_, file.temporary,
@@ -114,17 +127,6 @@ Status HomePaths::make(VersionFiles& version, const VersionFiles::Entry& entry, 
   failpoint("home.2");
   return begun.written->set_attributes(
       {file.mode, moment_of(file.accessed), moment_of(file.modified)});
-}
-
-Status HomePaths::place(const format::CapturedFile& file, const std::string& temporary) {
-  const Status renamed = files_.rename(temporary, file.path);
-  failpoint("home.4");
-  if (renamed.ok()) {
-    remember(file);
-  } else {
-    known_since_ = now();  // it may have happened all the same
-  }
-  return renamed;
 }
 
 void HomePaths::remember(const format::CapturedFile& file) {

@@ -26,6 +26,8 @@ struct HomeFile {
   Brought how = Brought::home;  // as far as is known
   Status status = {};
   std::unique_ptr<io::File> written = {};  // closed once it is synced
+  bool placed = false;                     // at its path
+  bool temporary_stays = false;            // also where it is not placed
 
   bool comes() const { return how == Brought::home && status.ok(); }
   void sync();  // any thread
@@ -44,7 +46,15 @@ class HomePaths {
   // Of one that is synced, or does not come: it is at its path, whose name is safe once the folder
   // is synced. After failed and kept the path has what it had, and there is no temporary file
   // unless it could not be removed.
-  FileBrought end(HomeFile& file);
+  FileBrought end(HomeFile& file) {
+    look_again(file);
+    place(file);
+    return finish(file);
+  }
+  // The same in three steps.
+  void look_again(HomeFile& file);
+  void place(HomeFile& file);
+  FileBrought finish(HomeFile& file);
 
  private:
   struct Mine {  // what stands at a path since it was brought
@@ -55,10 +65,9 @@ class HomePaths {
   };
   io::Moment now() const;
   Result<Brought> compare(const format::CapturedFile& file);
-  void look_again(HomeFile& file);
+  void look(HomeFile& file);
   Status make(VersionFiles& version, const VersionFiles::Entry& entry, HomeFile& begun,
               const std::function<bool()>& stop);
-  Status place(const format::CapturedFile& file, const std::string& temporary);
   void remember(const format::CapturedFile& file);
 
   const std::string job_;

@@ -86,24 +86,6 @@ void HomePlan::finish() {
 
 // --- one path ------------------------------------------------------------------------------------
 
-void HomePlan::add(VersionNumber number, const FileInVersion& found, const std::string& named,
-                   bool marked, const format::FileNotHome* as_marked) {
-  Version& version = versions_.at(number);
-  const Key key{found.placed_ns, number, version.files.size()};
-  const auto path = paths_.try_emplace(found.path).first;
-  version.files.push_back(
-      {.path = path, .placed_ns = found.placed_ns, .bytes = found.bytes, .named = named});
-  ++version.open;
-  ++version.untried;
-  if (marked && as_marked == nullptr) change(key, State::home);
-  if (as_marked != nullptr) {
-    const bool kept = as_marked->how == format::NotHome::kept;
-    version.files.back().why = as_marked->why;
-    change(key, kept ? State::kept : State::waiting, Code::again);
-  }
-  put_at_path(key);
-}
-
 // It is one of the records of its path from now on.
 void HomePlan::put_at_path(const Key& key) {
   auto& [path, keys] = *file_of(key).path;
@@ -328,40 +310,6 @@ HomePlan::Work HomePlan::take_work(const HomeAnswer& answer) {
   Work work = std::move(*at);
   works_.erase(at);
   return work;
-}
-
-void HomePlan::take(const FilesLookedAt& answer, std::uint64_t now_ns) {
-  const auto at = versions_.find(answer.version);
-  if (at == versions_.end()) return;
-  Version& version = at->second;
-  if (!answer.found.ok()) {
-    fail(answer.version, version, answer.found.error(), now_ns);
-    return finish();
-  }
-  version.stage = Stage::known;
-  version.trouble.reset();
-  version.tries = 0;
-  version.next_ns = 0;
-  const FilesFound& found = *answer.found;
-  version.dirty = !found.marked && !found.files.empty();
-  std::map<std::string_view, const format::FileNotHome*> marked;
-  for (const format::FileNotHome& file : found.not_home) marked.emplace(file.path, &file);
-  for (FileInVersion file : found.files) {
-    const auto at_mark = marked.find(file.path);
-    const auto* as_marked = at_mark == marked.end() ? nullptr : at_mark->second;
-    std::string named;
-    const auto moved = version.moved.find(file.path);
-    const bool elsewhere = moved != version.moved.end() && !moved->second.to.empty();
-    if (elsewhere) {
-      named = std::exchange(file.path, moved->second.to);
-      file.placed_ns = moved->second.placed_ns;
-    }
-    add(answer.version, file, named, found.marked, as_marked);
-    if (moved != version.moved.end() && !elsewhere) {
-      (void)move_file({file.placed_ns, answer.version, version.files.size() - 1}, moved->second);
-    }
-  }
-  finish();
 }
 
 void HomePlan::take(const FileBrought& answer, const Key& key, std::uint64_t now_ns) {

@@ -112,8 +112,9 @@ class HomePlan {
     std::string named = {};     // in the version's table, where that is another path
   };
   struct Moved {
-    std::string to;
+    std::string to;  // "": to no path
     std::uint64_t placed_ns = 0;
+    std::string from = {};  // its path before
   };
   enum class Stage { expected, unread, known };
   struct Version {
@@ -149,6 +150,8 @@ class HomePlan {
   void take(const FilesLookedAt& answer, std::uint64_t now_ns);
   void take(const FileBrought& answer, const Key& key, std::uint64_t now_ns);
   void take(const HomeMarked& answer, std::uint64_t now_ns);
+  void take_file(VersionNumber number, FileInVersion file, bool marked,
+                 const format::FileNotHome* as_marked);
   void add(VersionNumber number, const FileInVersion& found, const std::string& named, bool marked,
            const format::FileNotHome* as_marked);
   void unsynced(const HomeMarked& answer, Version& version, std::uint64_t now_ns);

@@ -23,7 +23,7 @@ Status HomePlan::move(VersionNumber number, const std::string& from, const std::
   const auto moved_before =
       std::ranges::find_if(version.moved, [&](const auto& one) { return one.second.to == from; });
   Moved& moved = moved_before != version.moved.end() ? moved_before->second : version.moved[from];
-  moved = {to, placed_ns};
+  moved = {to, placed_ns, from};
   return {};
 }
 

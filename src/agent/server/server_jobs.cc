@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/folders.h"
 #include "base/hold.h"
+#include "base/machine.h"
 
 namespace backstay::agent {
 
@@ -125,6 +126,8 @@ std::unique_ptr<Home> Server::make_home(const Slot& slot) {
   world.answer = [this, number = slot.number](HomeAnswer answer) {
     std::visit([&](auto& one) { events_.put(Posted{number, std::move(one), false}); }, answer);
   };
+  world.note = slot.dir + "/" + slot.name + "/placing";
+  world.boot = boot_id();
   return std::make_unique<Home>(std::move(world));
 }
 

@@ -156,16 +156,40 @@ Status Collector::reach_local(PendingFile& file) {
 
 // --- bringing ------------------------------------------------------------------------------------
 
-// An agent knows nothing of what another one had in memory only, and would call it settled.
 Status Collector::bring_by_agent(PendingFile& file) {
   return writers_.with([&](client::Writer& writer) -> Status {
-    if (writer.run() != file.run && file.memory.valid()) {
-      BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
-    }
+    if (writer.run() != file.run && file.memory.valid()) BACKSTAY_TRY(put_in_again(file, writer));
     BACKSTAY_TRY(drop_elsewhere(file, writer));
     failpoint("collector.settles");
     return settle_at_its_path(file, writer);
   });
+}
+
+// An agent knows nothing of what another one had in memory only, and would call it settled. A file
+// that another agent has brought is not brought again: its program may have given it another name.
+Status Collector::put_in_again(PendingFile& file, client::Writer& writer) {
+  {
+    const Lock lock(mutex_);
+    if (file.gone) return {};
+  }
+  if (!file.has_left() || !was_brought(file, writer)) {
+    return put_in(file, writer, [] { return true; });
+  }
+  const Lock lock(mutex_);
+  file.elsewhere.push_back(file.elsewhere_of());
+  file.run = writer.run();
+  return {};
+}
+
+// By an agent before this one. No file lies below a file, so the first question is answered once
+// the agent has read all tables.
+bool Collector::was_brought(const PendingFile& file, client::Writer& writer) {
+  if (!writer.settle(file.path + "/", -1).ok()) return false;
+  for (const std::string& path : {file.path, file.named}) {
+    const Status moved = writer.move(file.version, path, "", 0);
+    if (!moved.ok() && moved.error().code() == Code::state) return true;
+  }
+  return false;
 }
 
 // The program may rename it meanwhile, or let another file take its place.

@@ -105,8 +105,12 @@ class Collector {
   Status bring(PendingFile& file);
   Status bring_by_agent(PendingFile& file);
   Status drop(const PendingFile::Elsewhere& one, const std::string& stays, client::Writer& writer);
+  Status drop_and_mark(const PendingFile::Elsewhere& one, const std::string& stays,
+                       client::Writer& writer);
   Status drop_elsewhere(PendingFile& file, client::Writer& writer);
   void drop_placed(PendingFile& file);
+  Status put_in_again(PendingFile& file, client::Writer& writer);
+  static bool was_brought(const PendingFile& file, client::Writer& writer);
   Status settle_at_its_path(PendingFile& file, client::Writer& writer);
   void bring_and_note(const File& file, Lock& lock);
   void note(const File& file, const Status& brought);

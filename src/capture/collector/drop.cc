@@ -22,8 +22,14 @@ Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& sta
   return {};
 }
 
-// The mark of each agent must say that the file is dropped before this file is settled, as nothing
-// tells an agent that is started later.
+// The mark of each agent must say so before the file that stays is settled, as nothing tells an
+// agent that is started later.
+Status Collector::drop_and_mark(const PendingFile::Elsewhere& one, const std::string& stays,
+                                client::Writer& writer) {
+  BACKSTAY_TRY(drop(one, stays, writer));
+  return writer.settle(one.path, -1);
+}
+
 Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
   std::vector<PendingFile::Elsewhere> all;
   {
@@ -32,8 +38,7 @@ Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
   }
   for (const PendingFile::Elsewhere& one : all) {
     if (one.told == writer.run()) continue;
-    BACKSTAY_TRY(drop(one, file.path, writer));
-    const Status marked = writer.settle(one.path, -1);
+    const Status marked = drop_and_mark(one, file.path, writer);
     if (!marked.ok() && marked.error().code() == Code::agent_lost) return marked;
   }
   const Lock lock(mutex_);
@@ -48,8 +53,7 @@ void Collector::drop_placed(PendingFile& file) {
     BACKSTAY_TRY(drop_elsewhere(file, writer));
     PendingFile::Elsewhere placed = file.elsewhere_of();
     if (writer.run() == file.run) placed.path = file.path;
-    BACKSTAY_TRY(drop(placed, file.path, writer));
-    return writer.settle(placed.path, -1);
+    return drop_and_mark(placed, file.path, writer);
   });
   if (!dropped.ok()) {
     spdlog::warn("an agent may bring a file again job={} file={} why=\"{}\"", job_, file.path,

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -159,14 +160,6 @@ Status ensure_collector(const std::string& socket, const std::string& program) {
   }
 }
 
-Status keep(const std::string& socket, const std::string& program, const Handed& file) {
-  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-  BACKSTAY_ASSIGN(const int answered, ask(connected.get(), question_of(Ask::keep, file), no_words,
-                                          {file.memory, file.target}));
-  if (answered == 0) return {};
-  return errno_error("hand a file to the collector", answered);
-}
-
 Fd make_hold(const std::string& socket) {
   Fd hold(::open(parent_of(socket).c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
   if (hold.valid() && ::flock(hold.get(), LOCK_EX | LOCK_NB) != 0) hold.reset();
@@ -205,6 +198,23 @@ Status settle(const std::string& socket, const std::string& program, std::uint64
     if (answered.error().code() == Code::timeout) end_listener(connected.get());
     if (attempt == attempts) return answered.error();
   }
+}
+
+Status keep(const std::string& socket, const std::string& program, const Handed& file) {
+  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
+  const auto answered =
+      ask(connected.get(), question_of(Ask::keep, file), no_words, {file.memory, file.target});
+  if (!answered.ok()) {
+    // The agent may have the file, and is not to bring it once its name has changed.
+    struct stat placed = {};
+    const bool lost = answered.error().code() == Code::agent_lost;
+    if (lost && ::fstat(file.target, &placed) == 0) {
+      (void)settle(socket, program, placed.st_dev, placed.st_ino);
+    }
+    return answered.error();
+  }
+  if (*answered == 0) return {};
+  return errno_error("hand a file to the collector", *answered);
 }
 
 bool may_have_files(const std::string& socket) {

@@ -106,6 +106,13 @@ bool PendingFile::stands() const {
          there.st_dev == placed.st_dev;
 }
 
+// A network file system gives a replaced file that is open another name: then its bytes tell.
+bool PendingFile::has_left() const {
+  struct stat now = {};
+  if (::fstat(target.get(), &now) == 0 && now.st_nlink == 0) return true;
+  return !stands() && Elsewhere{0, path, bytes, modified}.stands();
+}
+
 std::string PendingFile::name_now() const {
   if (stands()) return path;
   char text[path_max];

@@ -38,6 +38,9 @@ struct PendingFile {
   bool is_removed() const;
   // Its placeholder stands under its name.
   bool stands() const;
+  // Its placeholder has no name any more: an agent may have brought the file, or another one has
+  // its place, or it was removed.
+  bool has_left() const;
   // The name under which its placeholder stands now; "": under none.
   std::string name_now() const;
   // Nothing was written since `before` was synced, and the file at its place is as it was.

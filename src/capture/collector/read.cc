@@ -108,9 +108,10 @@ Status Collector::finish_whole(PendingFile& file) {
     BACKSTAY_TRY(drop_elsewhere(file, writer));
     PendingFile::Elsewhere copied = file.elsewhere_of();
     if (writer.run() == file.run) copied.path = path;
-    return drop(copied, path, writer);
+    return drop_and_mark(copied, path, writer);
   });
-  BACKSTAY_TRY(dropped);
+  // Other errors are of a mark that cannot be written: the copy is safe where it stands.
+  if (!dropped.ok() && dropped.error().code() == Code::agent_lost) return dropped;
   (void)::unlink(hold_of(file.of_run()).c_str());
   file.hold.reset();
   return {};

@@ -237,6 +237,22 @@ void note_silence(int answered) {
 
 }  // namespace
 
+namespace {
+
+// The agent may have the file from a collector that could not say so any more. It is not to bring
+// it once the program has renamed or removed it.
+void settle_taken(const Finished& finished) {
+  struct stat placed = {};
+  if (raw::fstat(finished.target, &placed) != 0) return;
+  Question question;
+  question.ask = Ask::settle;
+  question.device = placed.st_dev;
+  question.inode = placed.st_ino;
+  settle(question);
+}
+
+}  // namespace
+
 bool keep_in_pool(const Finished& finished, std::uint64_t synced) {
   Question question;
   if (!ask_to_take(Ask::keep, finished, question)) return false;
@@ -245,6 +261,7 @@ bool keep_in_pool(const Finished& finished, std::uint64_t synced) {
   std::uint64_t none = 0;
   const int answered = ask(question, descriptors, none);
   note_silence(answered);
+  if (answered == went_away) settle_taken(finished);
   return answered == 0;
 }
 

@@ -1,0 +1,71 @@
+// Which captured files a home thread has been about to rename to their paths, in this start of the
+// machine (docs/protocol/home.md, "An agent that was killed").
+//
+// An agent that is killed between a file's rename and its version's mark leaves a file that its
+// program may have renamed or removed before the next agent looks. The note and the temporary file
+// tell that one: with a note and without the temporary file the rename was done.
+//
+// The note is never synced: it must outlive the agent, not the machine, and belongs to one boot.
+// Where it cannot be written, files are brought once more, as if it did not exist. One thread;
+// blocks on the file system.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/ids.h"
+#include "io/file.h"
+
+namespace backstay::agent {
+
+class PlacingNote {
+ public:
+  struct File {
+    RunId run = 0;
+    VersionNumber version = 0;
+    std::string path;  // in the version's table
+    friend auto operator<=>(const File&, const File&) = default;
+  };
+  struct Place {
+    std::string to;  // the path to which it was renamed
+    std::uint64_t placed_ns = 0;
+  };
+
+  // `path`: of the note's file; `boot`: of this start of the machine. No note where one is empty.
+  // `files` must live longer.
+  PlacingNote(io::FileSystem& files, std::string path, std::string boot)
+      : files_(files), path_(std::move(path)), boot_(std::move(boot)) {}
+
+  // Null: nothing is noted.
+  const Place* find(const File& file);
+  // Before the rename.
+  void add(const File& file, const Place& place);
+  // The rename failed. Only if this succeeds may the temporary file be removed: without both, the
+  // next agent would take the file for one that is at its path. Errors: of the file system.
+  Status take_back(const File& file);
+  // The folder of one of its files could not be synced: they are brought once more.
+  void take_back(VersionNumber version);
+  // The version's mark is written.
+  void marked(VersionNumber version);
+
+ private:
+  void begin();
+  std::size_t forget(VersionNumber version);
+  Status read();
+  Status rewrite();
+  Status append(const char* what, const File& file, const Place& place);
+
+  io::FileSystem& files_;
+  const std::string path_;
+  const std::string boot_;
+  bool began_ = false;
+  std::map<File, Place> noted_;     // of versions without a mark
+  std::unique_ptr<io::File> file_;  // null: nothing can be noted
+  std::uint64_t bytes_ = 0;         // of the file
+  std::uint64_t rewrite_at_ = 0;    // at so many bytes, most of which are of versions with marks
+};
+
+}  // namespace backstay::agent

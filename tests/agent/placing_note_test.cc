@@ -1,0 +1,128 @@
+// What an agent notes before it renames captured files, and what the next one reads
+// (docs/protocol/home.md, "An agent that was killed").
+#include "agent/disk/placing_note.h"
+
+#include <gtest/gtest.h>
+
+#include "io/faulty.h"
+#include "io/memory.h"
+
+namespace backstay::agent {
+namespace {
+
+using File = PlacingNote::File;
+
+struct PlacingNoteTest : ::testing::Test {
+  PlacingNoteTest() { EXPECT_TRUE(files.make_directories("/j").ok()); }
+  PlacingNote note(const std::string& boot = "boot 1") { return {files, "/j/placing", boot}; }
+  std::string found(PlacingNote& in, const File& file) {
+    const auto* place = in.find(file);
+    return place == nullptr ? "nothing" : place->to + " " + std::to_string(place->placed_ns);
+  }
+  std::uint64_t size() { return files.look("/j/placing")->bytes; }
+
+  io::MemoryFileSystem files;
+  const File x{7, 1, "/w/x.tmp"};
+  const File y{7, 2, "/w/\n\xff y"};
+};
+
+TEST_F(PlacingNoteTest, TheNextAgentOfThisBootReadsIt) {
+  {
+    PlacingNote one = note();
+    one.add(x, {"/w/x", 20});
+    one.add(y, {y.path, 30});
+  }
+  PlacingNote next = note();
+  EXPECT_EQ(found(next, x), "/w/x 20");
+  EXPECT_EQ(found(next, y), y.path + " 30");
+  EXPECT_EQ(found(next, {8, 1, "/w/x.tmp"}), "nothing") << "another run's version 1";
+  PlacingNote third = note();
+  EXPECT_EQ(found(third, x), "/w/x 20") << "nothing is marked yet";
+  PlacingNote rebooted = note("boot 2");
+  EXPECT_EQ(found(rebooted, x), "nothing");
+  PlacingNote again = note();
+  EXPECT_EQ(found(again, x), "nothing") << "the note of that boot is gone";
+}
+
+TEST_F(PlacingNoteTest, WithoutAPathOrABootNothingIsNoted) {
+  PlacingNote none(files, "", "boot 1");
+  none.add(x, {"/w/x", 20});
+  EXPECT_TRUE(none.take_back(x).ok());
+  PlacingNote no_boot = note("");
+  no_boot.add(x, {"/w/x", 20});
+  EXPECT_FALSE(files.look("/j/placing").ok());
+}
+
+TEST_F(PlacingNoteTest, WhatIsTakenBackOrMarkedIsNotFound) {
+  PlacingNote one = note();
+  one.add(x, {"/w/x", 20});
+  EXPECT_TRUE(one.take_back(x).ok());
+  one.add(y, {y.path, 30});
+  one.take_back(VersionNumber{2});
+  PlacingNote next = note();
+  EXPECT_EQ(found(next, x), "nothing");
+  EXPECT_EQ(found(next, y), "nothing");
+  next.add(x, {"/w/x", 20});
+  next.marked(1);
+  EXPECT_EQ(found(next, x), "nothing");
+  PlacingNote third = note();
+  EXPECT_EQ(found(third, x), "nothing");
+}
+
+TEST_F(PlacingNoteTest, ALongNoteIsWrittenAgainWithoutWhatIsMarked) {
+  PlacingNote one = note();
+  one.add(x, {"/w/x", 20});
+  for (VersionNumber version = 2; version < 5000; ++version) {
+    one.add({7, version, "/w/" + std::string(100, 'n')}, {"/w/n", version});
+    one.marked(version);
+  }
+  EXPECT_LT(size(), std::uint64_t{300} << 10);
+  PlacingNote next = note();
+  EXPECT_EQ(found(next, x), "/w/x 20");
+  EXPECT_LT(size(), 200U);
+}
+
+// A line that is cut off or damaged ends what is read.
+TEST_F(PlacingNoteTest, HalfALineOrADamagedOneSaysNothing) {
+  {
+    PlacingNote one = note();
+    one.add(x, {"/w/x", 20});
+    one.add(y, {y.path, 30});
+  }
+  const Buffer good = *io::read_file(files, "/j/placing", 1 << 20);
+  const auto put = [&](Bytes bytes) {
+    ASSERT_TRUE(io::publish_file(files, "/j/placing", bytes).ok());
+  };
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    put(Bytes(good).first(at));
+    PlacingNote cut = note();
+    EXPECT_EQ(found(cut, y), "nothing") << at;
+    Buffer bad = good;
+    bad[at] ^= std::byte{1};
+    put(bad);
+    PlacingNote damaged = note();
+    const std::string of_x = found(damaged, x), of_y = found(damaged, y);
+    EXPECT_TRUE(of_x == "nothing" || of_x == "/w/x 20") << at << of_x;
+    EXPECT_TRUE(of_y == "nothing") << at << of_y;
+  }
+}
+
+// Only a note that says nothing of the file lets its temporary file be removed.
+TEST_F(PlacingNoteTest, WhatCannotBeTakenBackIsSaid) {
+  for (const io::Fault fault : {io::Fault::io, io::Fault::no_space, io::Fault::torn}) {
+    for (std::uint64_t at = 1;; ++at) {
+      (void)files.remove("/j/placing");
+      const auto faults = std::make_shared<io::Faults>(io::FaultPlan{fault, at});
+      const auto faulty = io::make_faulty_filesystem(files, faults);
+      PlacingNote one(*faulty, "/j/placing", "boot 1");
+      one.add(x, {"/w/x", 20});
+      const bool taken_back = one.take_back(x).ok();
+      PlacingNote next = note();
+      EXPECT_TRUE(!taken_back || found(next, x) == "nothing") << faults->chosen();
+      if (faults->chosen().empty()) break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace backstay::agent
