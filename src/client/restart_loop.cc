@@ -79,7 +79,7 @@ Result<VersionNumber> RestartLoop::none_left(bool& touched) {
   }
   if (group_.nodes() > 1) return Error(Code::none, "no version of this job exists yet");
   Restore attempt(agent_, plan_.target());
-  const RestoreOutcome outcome = attempt.run(wire::Restart{plan_.from, 0});
+  const RestoreOutcome outcome = attempt.run(wire::Restart{plan_.from});
   const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
   if (agreed.ok()) {  // the agent has come to know of one since it was asked
     BACKSTAY_TRY(settle(/*may_be_base=*/false));
@@ -162,7 +162,7 @@ Status RestartLoop::restore(const Version& version, bool& touched) {
   const bool several = group_.nodes() > 1;
   const Restore::Agree agree = [this](const Status& mine) { return group_.agree(mine); };
   Restore attempt(agent_, plan_.target(), several ? agree : Restore::Agree());
-  const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, 0, version.run});
+  const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, version.run});
   if (!outcome.agreed.ok()) return outcome.agreed;
   agreed_ = several;
   const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);

@@ -332,7 +332,7 @@ Result<SimulatedRun::Candidate> SimulatedRun::newest_below(VersionOfRun below) {
 }
 
 Status SimulatedRun::take(VersionOfRun version) {
-  for (const auto& one : ranks_) one->restart({version.first, 0, version.second});
+  for (const auto& one : ranks_) one->restart({version.first, version.second});
   const auto settled = [&] {
     return std::all_of(ranks_.begin(), ranks_.end(),
                        [](const auto& one) { return one->ready() || one->restored(); });

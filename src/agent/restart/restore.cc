@@ -40,7 +40,7 @@ Restore::Restore(JobState& state, const std::vector<Participant>& participants,
       what_(what),
       wanted_(what.version),
       whole_job_(false),
-      sources_(state, ranks_of(participants), {what.version, 0, what.run}),
+      sources_(state, ranks_of(participants), {what.version, what.run}),
       reader_(state, [this](auto&&... what_arrived) { arrived(what_arrived...); }) {}
 
 std::vector<Restore::Part> Restore::parts_of(const std::vector<Participant>& participants) {
