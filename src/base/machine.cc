@@ -133,6 +133,8 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+std::string short_name(const std::string& host) { return host.substr(0, host.find('.')); }
+
 std::string home_directory() {
   if (const char* home = std::getenv("HOME"); home && *home) return home;
   std::string home;
