@@ -60,15 +60,14 @@ Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, const 
   const int ranks = session_.group_.ranks();
   BACKSTAY_ASSIGN(const VersionNumber wanted, wanted_version());
   const RestartPlan plan{
-      [&]() -> ObjectTarget& { return begin(*session_.agent_, session_.origin_); },
-      [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&) -> Status {
-        return of_other_ranks(version, saved_ranks, ranks);
-      },
-      settle,
-      wanted,
-      launch_of(session_.hello_.run),
-      /*names_version=*/true};
-  auto version = session_.bring_back_by(plan, touched);
+      .target = [&]() -> ObjectTarget& { return begin(*session_.agent_, session_.origin_); },
+      .redistribute = [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&)
+          -> Status { return of_other_ranks(version, saved_ranks, ranks); },
+      .settle = settle,
+      .from = wanted,
+      .launch = launch_of(session_.hello_.run),
+      .names_version = true};
+  auto version = session_.bring_back(plan, touched);
   touched = false;
   return version;
 }
