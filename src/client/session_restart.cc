@@ -23,7 +23,7 @@ Result<VersionNumber> Session::bring_back_regions(bool& touched) {
             return Redistribution(group_, *agent_, regions_, origin_, version, run, saved_ranks)
                 .run(in_part);
           },
-      .settle = {}};
+      .make_ready = {}};
   return bring_back(plan, touched);
 }
 
