@@ -57,7 +57,7 @@ KeptOf find_copies(const std::string& job, const RunHosts& hosts, const Say& say
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const Json list = answers[i].ok() ? Json::parse(*answers[i], nullptr, false) : Json();
     if (!list.is_array()) {
-      say("lost_host_busy",
+      say("copies_unknown",
           fmt::format("{} does not tell whether it has copies of captured files; those that it may "
                       "have are not brought home before the next start",
                       asked[i]),
@@ -161,7 +161,7 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
     const Json outcome = answer.ok() ? Json::parse(*answer, nullptr, false) : Json();
     const bool told = outcome.is_object() && can_read([&] { tell(job, keeper, outcome, say); });
     if (!told) {
-      say("lost_host_busy",
+      say("lost_host_files_wait",
           fmt::format("the files of {} are not brought home: {} has copies and did not "
                       "succeed; the next start tries again",
                       names_of(files_jobs), keeper),
