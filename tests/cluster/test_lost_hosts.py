@@ -106,12 +106,8 @@ END
 
 @pytest.fixture
 def captured(whole):
-    jobs = []
-    yield lambda *stuck, **more: jobs.append(Captured(whole, *stuck, **more)) or jobs[-1]
-    for host in whole.status()["hosts"]:
-        if host["state"] == "up":
-            whole.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true; "
-                                   "pkill -KILL -f '[/]backstay-collector' || true")
+    yield lambda *stuck, **more: Captured(whole, *stuck, **more)
+    whole.end_on_all("backstayd ", "backstay-collector")
 
 
 def test_the_next_attempt_finds_the_files_of_the_lost_host(captured, whole):
