@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "format/names.h"
 #include "format/segment.h"
 #include "job_fixture.h"
 
