@@ -1,47 +1,27 @@
-// Reading order: the table of keys; values from TOML and from the environment into slots; checks
-// that need more than one key; defaults that depend on the machine.
+// Reading order: values from TOML into slots (config_values.h); checks that need more than one key;
+// defaults that depend on the machine. The table of keys is config_keys.cc.
 #include "base/config.h"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <sstream>
 #include <string_view>
 #include <variant>
 
 #include "base/check.h"
+#include "base/config_environment.h"
 #include "base/config_keys.h"
+#include "base/config_values.h"
 #include "base/edit_distance.h"
-#include "base/ids.h"
 #include "base/machine.h"
-#include "base/other_variables.h"
-#include "base/parity_shape.h"
 #include "base/toml_depth.h"
 
 namespace backstay {
 namespace {
-
-std::string environment_name(std::string_view key) {
-  std::string name = "BACKSTAY_";
-  for (const char c : key) name += c == '.' ? '_' : static_cast<char>(std::toupper(c));
-  return name;
-}
-
-template <typename... Cases>
-struct Overload : Cases... {
-  using Cases::operator()...;
-};
-template <typename... Cases>
-Overload(Cases...) -> Overload<Cases...>;
 
 std::string quoted(const std::string& text) {
   std::ostringstream out;
@@ -55,21 +35,6 @@ std::string as_text(const Slot& slot) {
                              [](const bool* flag) { return std::string(*flag ? "true" : "false"); },
                              [](const auto* number) { return fmt::format("{}", *number); }},
                     slot);
-}
-
-std::string_view type_of(const Slot& slot) {
-  return std::visit(Overload{[](std::string*) { return "text"; }, [](double*) { return "number"; },
-                             [](bool*) { return "boolean"; }, [](auto*) { return "integer"; }},
-                    slot);
-}
-
-std::string range_of(const ConfigSlot& key, const Slot& slot) {
-  if (!key.choices.empty()) return fmt::format("one of {}", fmt::join(key.choices, ", "));
-  if (std::holds_alternative<std::string*>(slot) || std::holds_alternative<bool*>(slot)) return "";
-  const auto text = [](double bound) {
-    return bound == std::floor(bound) ? fmt::format("{:.0f}", bound) : fmt::format("{}", bound);
-  };
-  return fmt::format("{} to {}", text(key.min), text(key.max));
 }
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
@@ -100,55 +65,9 @@ std::string_view nearest_section(std::string_view name) {
                               }));
 }
 
-const ConfigSlot* find_key(std::string_view name) {
-  for (const ConfigSlot& key : config_table())
-    if (key.name == name) return &key;
-  return nullptr;
-}
-
 // "backstay.toml:3:8: "
 std::string place(const std::string& origin, const toml::source_region& where) {
   return fmt::format("{}:{}:{}: ", origin, where.begin.line, where.begin.column);
-}
-
-// Puts a number into an integer or number slot after its range was checked.
-Status put_number(const ConfigSlot& key, const Slot& slot, double value, const std::string& where) {
-  if (!(value >= key.min && value <= key.max))
-    return Error(Code::config, fmt::format("{}{} is {}; it must be {}", where, key.name, value,
-                                           range_of(key, slot)));
-  std::visit(
-      Overload{[&](double* to) { *to = value; },
-               [&](std::uint32_t* to) { *to = static_cast<std::uint32_t>(value); },
-               [&](std::uint64_t* to) { *to = static_cast<std::uint64_t>(value); }, [](auto*) {}},
-      slot);
-  return {};
-}
-
-// A relative path counts from `folder`; "~/" is the home directory.
-std::string full_path(const std::string& path, const std::string& folder) {
-  if (path.empty()) return path;
-  if (path == "~" || path.starts_with("~/")) return home_directory() + path.substr(1);
-  std::error_code failure;
-  const auto base = std::filesystem::absolute(folder.empty() ? "." : folder, failure);
-  return (base / path).lexically_normal().string();
-}
-
-Status put_text(const ConfigSlot& key, std::string* to, const std::string& value,
-                const std::string& where, const std::string& folder) {
-  if (!key.choices.empty() &&
-      std::find(key.choices.begin(), key.choices.end(), value) == key.choices.end())
-    return Error(Code::config, fmt::format("{}{} is \"{}\"; it must be one of {}", where, key.name,
-                                           value, fmt::join(key.choices, ", ")));
-  if (value.find('\0') != std::string::npos)
-    return Error(Code::config, fmt::format("{}{} holds a zero byte", where, key.name));
-  if (key.name == "job.name" && !value.empty())
-    if (auto fits = check_job_name(value); !fits.ok())
-      return Error(Code::config, where + "job.name: " + fits.error().message());
-  if (key.name == "protect.parity" && !value.empty())
-    if (const auto shape = parse_parity(value); !shape.ok())
-      return Error(Code::config, where + shape.error().message());
-  *to = key.is_path ? full_path(value, folder) : value;
-  return {};
 }
 
 Error wrong_type(const ConfigSlot& key, const Slot& slot, std::string_view found,
@@ -217,86 +136,6 @@ Status put_tables(Config& config, const toml::table& file, const std::string& or
     }
   }
   return {};
-}
-
-Result<double> number_from(std::string_view text) {
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc{} || end != text.data() + text.size())
-    return Error(Code::config, "not a number");
-  return value;
-}
-
-Status put_environment_value(const ConfigSlot& key, Config& config, const std::string& variable,
-                             const std::string& value) {
-  const Slot slot = key.slot(config);
-  const std::string where = "environment variable " + variable + ": ";
-  if (auto* text = std::get_if<std::string*>(&slot)) return put_text(key, *text, value, where, "");
-  if (auto* flag = std::get_if<bool*>(&slot)) {
-    if (value != "true" && value != "false" && value != "1" && value != "0")
-      return Error(Code::config, fmt::format("{}\"{}\" must be true or false", where, value));
-    **flag = value == "true" || value == "1";
-    return {};
-  }
-  const auto number = number_from(value);
-  if (!number.ok() || (!std::holds_alternative<double*>(slot) && *number != std::floor(*number)))
-    return Error(Code::config, fmt::format("{}\"{}\" is not {} {}", where, value,
-                                           type_of(slot) == "integer" ? "an" : "a", type_of(slot)));
-  return put_number(key, slot, *number, where);
-}
-
-std::vector<std::string> variables_of_keys() {
-  std::vector<std::string> names{"BACKSTAY_JOB", "BACKSTAY_DIR", "BACKSTAY_CONFIG"};
-  for (const ConfigSlot& key : config_table()) names.push_back(environment_name(key.name));
-  return names;
-}
-
-// The names in the environment that begin as ours do.
-std::vector<std::string> our_environment() {
-  std::vector<std::string> names;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string_view text(*entry);
-    if (text.starts_with("BACKSTAY_")) names.emplace_back(text.substr(0, text.find('=')));
-  }
-  return names;
-}
-
-std::pair<std::string, std::size_t> nearest(const std::string& name,
-                                            const std::vector<std::string>& known) {
-  const auto distance = [&name](const std::string& other) { return edit_distance(name, other); };
-  const std::string& near = *std::ranges::min_element(known, {}, distance);
-  return {near, distance(near)};
-}
-
-// BACKSTAY_STORAGE_KEPT names a section of ours but no key, and BACKSTAY_DIRR is one letter away
-// from a name of ours: both are typing errors, not variables of another program.
-Status refuse_unknown_variables() {
-  const std::vector<std::string> keys = variables_of_keys();
-  std::vector<std::string> sections;
-  for (const ConfigSlot& key : config_table())
-    sections.push_back(environment_name(key.name.substr(0, key.name.find('.') + 1)));
-  for (const std::string& name : our_environment()) {
-    if (std::ranges::count(other_variables, name) + std::ranges::count(keys, name) > 0) continue;
-    const auto [near, away] = nearest(name, keys);
-    const bool has_section = std::ranges::any_of(
-        sections, [&name](const std::string& section) { return name.starts_with(section); });
-    if (away == 1 || has_section)
-      return Error(Code::config, fmt::format("unknown environment variable {}; did you mean {}? "
-                                             "Unset or rename one that is not meant for Backstay",
-                                             name, near));
-  }
-  return {};
-}
-
-Status put_environment(Config& config) {
-  BACKSTAY_TRY(refuse_unknown_variables());
-  const auto take = [&](const ConfigSlot& key, const std::string& variable) -> Status {
-    const char* value = std::getenv(variable.c_str());
-    return value ? put_environment_value(key, config, variable, value) : Status();
-  };
-  for (const ConfigSlot& key : config_table()) BACKSTAY_TRY(take(key, environment_name(key.name)));
-  BACKSTAY_TRY(take(*find_key("job.name"), "BACKSTAY_JOB"));
-  return take(*find_key("storage.dir"), "BACKSTAY_DIR");
 }
 
 Status check_together(const Config& config, const std::string& origin) {
@@ -403,37 +242,6 @@ std::vector<std::pair<std::string, std::string>> agent_settings(const Config& co
     all.emplace_back(name, as_text(key->slot(copy)));
   }
   return all;
-}
-
-namespace {
-
-// A section that was left out counts as one letter: BACKSTAY_KEEP is near BACKSTAY_STORAGE_KEEP.
-std::size_t distance_without_section(const std::string& name, const std::string& known) {
-  const std::string tail = name.substr(name.find('_') + 1);
-  std::size_t least = edit_distance(name, known);
-  for (std::size_t at = known.find('_'); at != std::string::npos; at = known.find('_', at + 1))
-    least = std::min(least, 1 + edit_distance(tail, known.substr(at + 1)));
-  return least;
-}
-
-}  // namespace
-
-std::vector<std::string> unknown_variables() {
-  std::vector<std::string> known = variables_of_keys();
-  known.insert(known.end(), other_variables.begin(), other_variables.end());
-  std::vector<std::string> warnings;
-  for (const std::string& name : our_environment()) {
-    const bool of_tests = std::ranges::any_of(
-        prefixes_of_tests, [&name](const char* prefix) { return name.starts_with(prefix); });
-    if (of_tests || std::ranges::count(known, name) > 0) continue;
-    const std::string& near = *std::ranges::min_element(
-        known, {}, [&name](const auto& other) { return distance_without_section(name, other); });
-    warnings.push_back(
-        fmt::format("the environment variable {} means nothing to Backstay; the "
-                    "nearest that does is {} (backstay config --explain lists all)",
-                    name, near));
-  }
-  return warnings;
 }
 
 Result<Config> load_config(const std::string& path) {

@@ -332,9 +332,8 @@ const std::vector<ConfigSlot>& config_table() {
        {},
        false,
        "Copies of each node's part of a version on other nodes, level protected; fewer than the "
-       "job "
-       "has nodes. Counts with several nodes. 0: no copies, of captured files neither unless "
-       "protect.parity is set; of those another number means one copy."},
+       "job has nodes. Counts with several nodes. Captured files have one copy whatever the "
+       "number, and none if it is 0 and protect.parity is not set."},
       {"protect.parity",
        BACKSTAY_SLOT(protect.parity),
        0,

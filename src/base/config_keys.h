@@ -1,4 +1,4 @@
-// The table of all keys of the configuration, for config.cc: the one place that knows name,
+// The table of all keys of the configuration, for config*.cc: the one place that knows name,
 // default, range and meaning.
 #pragma once
 

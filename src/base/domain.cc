@@ -10,9 +10,9 @@
 #include <sstream>
 #include <vector>
 
-namespace backstay {
+#include "base/machine.h"
 
-std::string short_name(const std::string& host) { return host.substr(0, host.find('.')); }
+namespace backstay {
 
 namespace {
 

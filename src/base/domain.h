@@ -12,9 +12,6 @@ namespace backstay {
 
 inline constexpr std::size_t domain_bytes_max = 63;
 
-// The name of a host up to its first dot.
-std::string short_name(const std::string& host);
-
 // protect.domain if it is set, else what protect.domain_file says of `host`, by its full name or by
 // what comes before the first dot; with neither key set, the switch or block that Slurm's topology
 // gives the node of this process (SLURM_TOPOLOGY_ADDR), if it is `host`. "": the node fails alone.

@@ -139,6 +139,8 @@ std::string boot_id() {
   return std::getline(file, id) ? id : "";
 }
 
+std::string short_name(const std::string& host) { return host.substr(0, host.find('.')); }
+
 std::string home_directory() {
   if (const char* home = std::getenv("HOME"); home && *home) return home;
   std::string home;

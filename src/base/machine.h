@@ -28,6 +28,8 @@ std::string user_name();
 
 // The host's name; "" where it has none.
 std::string host_name();
+// The name of a host up to its first dot.
+std::string short_name(const std::string& host);
 
 // Another one after each start of this machine; "" where nothing tells.
 std::string boot_id();

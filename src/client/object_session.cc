@@ -34,9 +34,10 @@ Result<VersionNumber> ObjectSession::find_base(bool keeps) {
   return all_may != 0 ? taken_ : 0;
 }
 
-Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin, const Settle& settle) {
+Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin,
+                                             const MakeReady& make_ready) {
   auto version =
-      session_.restart_by([&](bool& touched) { return bring_back(begin, settle, touched); });
+      session_.restart_by([&](bool& touched) { return bring_back(begin, make_ready, touched); });
   taken_ = version.ok() && session_.may_be_base_ ? *version : 0;
   taken_by_ = session_.connected_;
   return version;
@@ -55,20 +56,19 @@ Result<VersionNumber> ObjectSession::wanted_version() const {
 }
 
 // What a failure leaves behind is the new process's, and ends with it: `touched` says nothing here.
-Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, const Settle& settle,
-                                                bool& touched) {
+Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin,
+                                                const MakeReady& make_ready, bool& touched) {
   const int ranks = session_.group_.ranks();
   BACKSTAY_ASSIGN(const VersionNumber wanted, wanted_version());
   const RestartPlan plan{
-      [&]() -> ObjectTarget& { return begin(*session_.agent_, session_.origin_); },
-      [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&) -> Status {
-        return of_other_ranks(version, saved_ranks, ranks);
-      },
-      settle,
-      wanted,
-      launch_of(session_.hello_.run),
-      /*names_version=*/true};
-  auto version = session_.bring_back_by(plan, touched);
+      .target = [&]() -> ObjectTarget& { return begin(*session_.agent_, session_.origin_); },
+      .redistribute = [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&)
+          -> Status { return of_other_ranks(version, saved_ranks, ranks); },
+      .make_ready = make_ready,
+      .from = wanted,
+      .launch = launch_of(session_.hello_.run),
+      .names_version = true};
+  auto version = session_.bring_back(plan, touched);
   touched = false;
   return version;
 }

@@ -33,13 +33,13 @@ class ObjectSession {
   // BACKSTAY_FROM). `begin` is called once for each try; what it made before is not used any more.
   // The user is told from which version the program goes on. A version that a target refuses with
   // another code than mismatch and none is skipped, and the user is told; so is a damaged one.
-  // `settle` is called once all ranks have all of a version, and nothing is used of it yet;
+  // `make_ready` is called once all ranks have all of a version, and nothing is used of it yet;
   // `may_keep`: as may_keep() will be, the same on all ranks. What fails then, on any rank, is
   // skipped on all as if a target had refused it. Errors: as Session::restart(); mismatch (another
   // number of ranks saved the version).
   using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
-  using Settle = std::function<Status(bool may_keep)>;
-  Result<VersionNumber> restart(const BeginTarget& begin, const Settle& settle = {});
+  using MakeReady = std::function<Status(bool may_keep)>;
+  Result<VersionNumber> restart(const BeginTarget& begin, const MakeReady& make_ready = {});
 
   // Tells the agent, and so `backstay run`, that another try would end the same way.
   // `why`: its code is mismatch, else nothing is told.
@@ -50,7 +50,8 @@ class ObjectSession {
  private:
   Result<VersionNumber> find_base(bool keeps);
   Result<VersionNumber> wanted_version() const;
-  Result<VersionNumber> bring_back(const BeginTarget& begin, const Settle& settle, bool& touched);
+  Result<VersionNumber> bring_back(const BeginTarget& begin, const MakeReady& make_ready,
+                                   bool& touched);
   Session& session_;
   VersionNumber base_ = 0;
   VersionNumber taken_ = 0;     // the last one that was begun or brought back; 0: it is no base

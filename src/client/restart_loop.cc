@@ -79,10 +79,10 @@ Result<VersionNumber> RestartLoop::none_left(bool& touched) {
   }
   if (group_.nodes() > 1) return Error(Code::none, "no version of this job exists yet");
   Restore attempt(agent_, plan_.target());
-  const RestoreOutcome outcome = attempt.run(wire::Restart{plan_.from, 0});
+  const RestoreOutcome outcome = attempt.run(wire::Restart{plan_.from});
   const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
   if (agreed.ok()) {  // the agent has come to know of one since it was asked
-    BACKSTAY_TRY(settle(/*may_be_base=*/false));
+    BACKSTAY_TRY(make_ready(/*may_be_base=*/false));
     const Version version{outcome.version, 0, 0, std::nullopt};
     tell_where_it_goes_on(version);
     return version.number;
@@ -162,14 +162,14 @@ Status RestartLoop::restore(const Version& version, bool& touched) {
   const bool several = group_.nodes() > 1;
   const Restore::Agree agree = [this](const Status& mine) { return group_.agree(mine); };
   Restore attempt(agent_, plan_.target(), several ? agree : Restore::Agree());
-  const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, 0, version.run});
+  const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, version.run});
   if (!outcome.agreed.ok()) return outcome.agreed;
   agreed_ = several;
   const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);
   if (complete.ok()) {
     BACKSTAY_ASSIGN(const std::int64_t all, group_.minimum(outcome.may_be_base ? 1 : 0));
     may_be_base_ = all != 0;
-    return settle(may_be_base_);
+    return make_ready(may_be_base_);
   }
   BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
   touched = touched || any != 0;
@@ -177,10 +177,10 @@ Status RestartLoop::restore(const Version& version, bool& touched) {
 }
 
 // What was brought back is dropped again where this fails, so an older version may take its place.
-Status RestartLoop::settle(bool may_be_base) {
-  if (!plan_.settle) return {};
+Status RestartLoop::make_ready(bool may_be_base) {
+  if (!plan_.make_ready) return {};
   agreed_ = false;
-  return group_.agree(plan_.settle(may_be_base));
+  return group_.agree(plan_.make_ready(may_be_base));
 }
 
 }  // namespace backstay::client

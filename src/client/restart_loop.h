@@ -34,7 +34,7 @@ struct RestartPlan {
   // Once all ranks have everything: what may still fail, before anything of it is used. Where it
   // fails on any rank, all skip the version. Empty: nothing may. `may_be_base`: the next version
   // may keep chunks of this one.
-  std::function<Status(bool may_be_base)> settle;
+  std::function<Status(bool may_be_base)> make_ready;
   // Not 0: this version is wanted, or a newer one that a run of `launch` has saved since then. No
   // older one takes its place.
   VersionNumber from = 0;
@@ -77,7 +77,7 @@ class RestartLoop {
   Result<VersionNumber> none_left(bool& touched);
   Status take(const Version& version, bool& touched);
   Status restore(const Version& version, bool& touched);
-  Status settle(bool may_be_base);
+  Status make_ready(bool may_be_base);
   void skip(const Version& version, const Error& why);
 
   const Group& group_;

@@ -353,7 +353,7 @@ Status Session::take_version_of(ObjectSource& source) {
 // The program sees a result only after all ranks agree, so the next agent simply delivers a version
 // again, whole, if the agent died in the middle.
 Result<VersionNumber> Session::restart() {
-  return restart_by([this](bool& touched) { return bring_back(touched); });
+  return restart_by([this](bool& touched) { return bring_back_regions(touched); });
 }
 
 Result<VersionNumber> Session::restart_by(const BringBack& bring_back) {

@@ -103,8 +103,8 @@ class Session {
   Result<wire::LevelIs> ask_level(const wire::Message& question, VersionNumber version, Level least,
                                   std::uint64_t deadline);
   Status waited_in_vain(VersionNumber version, Level level, double timeout_s);
-  Result<VersionNumber> bring_back(bool& touched);
-  Result<VersionNumber> bring_back_by(const RestartPlan& plan, bool& touched);
+  Result<VersionNumber> bring_back_regions(bool& touched);
+  Result<VersionNumber> bring_back(const RestartPlan& plan, bool& touched);
   void tell_refusal(const Error& why);
   void tell_finished(VersionNumber version);
   void pin_pool();

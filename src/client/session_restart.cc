@@ -14,19 +14,20 @@ namespace backstay::client {
 // One outcome for all ranks. A rank that has everything succeeds, even if the agent was lost. But
 // if any rank was touched and another one lacks something, all are undefined: then `touched`
 // becomes true on all ranks.
-Result<VersionNumber> Session::bring_back(bool& touched) {
+Result<VersionNumber> Session::bring_back_regions(bool& touched) {
   std::optional<SessionTarget> target;
   const RestartPlan plan{
-      [&]() -> ObjectTarget& { return target.emplace(regions_, files_, origin_); },
-      [&](VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& in_part) {
-        return Redistribution(group_, *agent_, regions_, origin_, version, run, saved_ranks)
-            .run(in_part);
-      },
-      {}};
-  return bring_back_by(plan, touched);
+      .target = [&]() -> ObjectTarget& { return target.emplace(regions_, files_, origin_); },
+      .redistribute =
+          [&](VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& in_part) {
+            return Redistribution(group_, *agent_, regions_, origin_, version, run, saved_ranks)
+                .run(in_part);
+          },
+      .make_ready = {}};
+  return bring_back(plan, touched);
 }
 
-Result<VersionNumber> Session::bring_back_by(const RestartPlan& plan, bool& touched) {
+Result<VersionNumber> Session::bring_back(const RestartPlan& plan, bool& touched) {
   RestartLoop loop(group_, *agent_, plan);
   BACKSTAY_ASSIGN(const VersionNumber version, loop.run(touched));
   restarted_ = {version, loop.saved_by()};

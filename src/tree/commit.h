@@ -57,7 +57,7 @@ class Commit {
   void held(VersionNumber version, Level level);
   void recorded(RunVersion version, Level level);
   Level announced(RunVersion version) const;
-  // The level that held() was called with; and the one of which a parent was told (Floors::told()).
+  // The level that held() was called with; and the one that a parent has heard of (Floors::told()).
   Level held(VersionNumber version) const;
   Level told(VersionNumber version) const;
 

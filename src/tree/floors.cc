@@ -59,7 +59,16 @@ std::uint64_t Floors::told(const Key& key) const {
 
 void Floors::tell_rows() {
   for (auto& [key, at] : entries_) {
-    if (at.own > 0) at.told = std::max(at.told, at.joined.lowest);
+    const std::uint64_t says = at.own > 0 ? at.joined.lowest : 0;
+    if (says == at.said) continue;
+    at.said = says;
+    at.said_at = changes_.latest;
+  }
+}
+
+void Floors::rows_arrived(std::uint64_t seen) {
+  for (auto& [key, at] : entries_) {
+    if (at.said_at <= seen) at.told = std::max(at.told, at.said);
   }
 }
 

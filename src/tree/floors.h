@@ -60,10 +60,12 @@ class Floors {
 
   std::uint64_t floor(const Key& key) const;
   std::uint64_t own(const Key& key) const;
-  // Call it when all rows go to a parent.
+  // Call the first one when all rows go to a parent, the other one when it has answered that our
+  // changes up to `seen` have arrived.
   void tell_rows();
-  // What rows have told a parent that this node has reached, at least: a row says less where nodes
-  // below have reached less. 0: nothing.
+  void rows_arrived(std::uint64_t seen);
+  // What a parent has heard that this node has reached, at least: a row says less where nodes below
+  // have reached less, and one that is on its way says nothing. 0: nothing.
   std::uint64_t told(const Key& key) const;
   // Rows for a parent, floors for a child, that have seen our changes up to `seen`.
   std::vector<wire::tree::Row> rows_since(std::uint64_t seen) const;
@@ -82,6 +84,8 @@ class Floors {
   };
   struct Entry {
     std::uint64_t own = 0;
+    std::uint64_t said = 0;     // by the last row for a parent
+    std::uint64_t said_at = 0;  // the change with which that row said so for the first time
     std::uint64_t told = 0;
     std::uint64_t floor = 0;
     std::uint64_t floor_changed = 0;

@@ -135,6 +135,7 @@ void Tree::on(NodeId from, const Beat& beat) {
   }
   parent_->heard = beat.change;
   parent_->confirmed = std::max(parent_->confirmed, beat.seen);
+  floors_.rows_arrived(parent_->confirmed);
   parent_->facts_confirmed = std::max(parent_->facts_confirmed, beat.facts_seen);
   path_ = beat.path;
   path_age_ = beat.age;

@@ -115,8 +115,8 @@ class Tree {
   const NodeSet& present() const { return present_; }  // at and below this node
   const NodeSet& lost() const { return failure_detector_.lost(); }
   Level announced(RunVersion version) const { return commit_.announced(version); }
-  // The level that this node's part of the version has as far as others know: by its reports to a
-  // parent. Node 0 has no parent, and what it holds counts at once.
+  // The level that this node's part of the version has as far as others know: by its reports that
+  // have arrived at a parent. Node 0 has no parent, and what it holds counts at once.
   Level told(VersionNumber version) const {
     return place_.ancestors.empty() ? commit_.held(version) : commit_.told(version);
   }

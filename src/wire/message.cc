@@ -41,7 +41,7 @@ constexpr auto fields_of<Query> = std::tuple(&Query::version);
 template <>
 constexpr auto fields_of<Await> = std::tuple(&Await::version, &Await::level);
 template <>
-constexpr auto fields_of<Restart> = std::tuple(&Restart::version, &Restart::below, &Restart::run);
+constexpr auto fields_of<Restart> = std::tuple(&Restart::version, &Restart::run);
 template <>
 constexpr auto fields_of<Verified> = std::tuple(&Verified::version, &Verified::buffers,
                                                 &Verified::good, &Verified::why, &Verified::attempt,

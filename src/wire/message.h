@@ -90,7 +90,6 @@ struct Await {  // answered by LevelIs once the level is reached or cannot be an
 };
 struct Restart {
   VersionNumber version = 0;  // 0: the newest
-  VersionNumber below = 0;    // 0, or only older ones than this
   RunId run = 0;              // of the version; 0: any
 };
 struct Verified {

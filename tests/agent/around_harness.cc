@@ -158,7 +158,7 @@ void AgentHarness::restart(VersionNumber version, RunId run, std::size_t bytes) 
     ranks_[rank] = {};
     ranks_[rank].region.assign(bytes, ours);
   }
-  restore_ = std::make_unique<Restore>(state_, all, wire::Restart{version, 0, run});
+  restore_ = std::make_unique<Restore>(state_, all, wire::Restart{version, run});
   restore_->start();
 }
 

@@ -4,83 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 
-#include "format/names.h"
-#include "format/segment.h"
-#include "harness.h"
-#include "io/posix.h"
-#include "refusing_tier.h"
-#include "tier/dir.h"
+#include "job_fixture.h"
 
 namespace backstay::agent::testing {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint32_t buffer_bytes = JobHarness::buffer_bytes;
-
-std::vector<std::byte> pattern(Rank rank, VersionNumber version, std::size_t size) {
-  std::vector<std::byte> data(size);
-  for (std::size_t at = 0; at < size; ++at) {
-    data[at] = static_cast<std::byte>((at * 31 + rank * 7 + version * 101 + at / 4096) & 0xff);
-  }
-  return data;
-}
-
-class JobTest : public ::testing::Test {
- public:
-  JobTest() {
-    std::string name = ::testing::TempDir() + "backstay-job-XXXXXX";
-    dir_ = ::mkdtemp(name.data());
-  }
-  ~JobTest() override {
-    job_.reset();  // its store still writes
-    fs::remove_all(dir_);
-  }
-
- protected:
-  bool writing_fails() { return job_->job().state().versions.last_not_written().has_value(); }
-  // Another agent on the same disk: what a crash of the first one leaves.
-  void open(std::uint32_t buffers) {
-    job_.reset();
-    job_ = std::make_unique<JobHarness>(buffers, [this]() -> Result<std::unique_ptr<tier::Tier>> {
-      tier::DirOptions options;
-      options.root = dir_;
-      BACKSTAY_ASSIGN(auto inner,
-                      tier::open_dir_tier(
-                          io::posix_filesystem(),
-                          [] { return io::make_ring(io::RingOptions{}, nullptr); }, options));
-      return std::unique_ptr<tier::Tier>(new RefusingTier(std::move(inner), trouble_));
-    });
-  }
-  wire::Captured save(std::uint32_t ranks, VersionNumber version, std::size_t size) {
-    return job_->capture(ranks, version, [&](Rank rank) { return pattern(rank, version, size); });
-  }
-  std::string path(VersionNumber version, const std::string& file) const {
-    return dir_ + "/" + format::version_folder("job", version) + "/" + file;
-  }
-  void flip_byte(const std::string& file, std::uint64_t offset) {
-    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
-    ASSERT_TRUE(stream.good()) << file;
-    stream.seekg(static_cast<std::streamoff>(offset));
-    const char byte = static_cast<char>(stream.get() ^ 0x10);
-    stream.seekp(static_cast<std::streamoff>(offset));
-    stream.put(byte);
-  }
-  void expect_back(const JobHarness::Back& back, std::uint32_t ranks, VersionNumber version,
-                   std::size_t size) {
-    ASSERT_EQ(back.code, Code::ok) << back.message;
-    EXPECT_EQ(back.version, version);
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      EXPECT_TRUE(back.data.at(rank) == pattern(rank, version, size)) << "rank " << rank;
-    }
-  }
-
-  std::string dir_;
-  std::shared_ptr<Warning> trouble_ = std::make_shared<Warning>();
-  std::unique_ptr<JobHarness> job_;
-};
 
 TEST_F(JobTest, SavesAndBringsBackFromThePoolAndFromTheDisk) {
   const std::size_t size = 3 * buffer_bytes + 1234;
@@ -169,144 +100,6 @@ TEST_F(JobTest, ARankFillsOnlyBuffersThatItHasTouched) {
                 ::testing::Each(::testing::AllOf(::testing::Ge(home.first),
                                                  ::testing::Lt(home.first + home.count))));
   }
-}
-
-TEST_F(JobTest, ADamagedChunkSetsTheVersionAsideForAllRanks) {
-  const std::size_t size = 2 * buffer_bytes;
-  open(64);
-  job_->join_all(2);
-  for (VersionNumber version = 1; version <= 2; ++version) {
-    ASSERT_EQ(save(2, version, size).code, Code::ok);
-    job_->wait_local(version);
-  }
-  open(64);
-  flip_byte(path(2, "node-0000000.segment"), format::segment_header_bytes + buffer_bytes + 17);
-  job_->join_all(2, 8);
-  expect_back(job_->restart(2), 2, 1, size);
-  EXPECT_TRUE(fs::exists(path(2, "damaged")));
-  EXPECT_EQ(job_->job().level_of(2).code, Code::corrupt);
-  // The next agent knows without reading it again, and never uses its number again.
-  open(64);
-  job_->join_all(2, 9);
-  EXPECT_EQ(job_->welcome().newest, 2u);
-  expect_back(job_->restart(2), 2, 1, size);
-}
-
-TEST_F(JobTest, ADamagedManifestOrCommitRecordIsNeverTakenAsGood) {
-  open(64);
-  job_->join_all(1);
-  for (VersionNumber version = 1; version <= 2; ++version) {
-    ASSERT_EQ(save(1, version, 100).code, Code::ok);
-    job_->wait_local(version);
-  }
-  flip_byte(path(2, "node-0000000.manifest"), 70);
-  open(64);
-  job_->join_all(1, 8);
-  expect_back(job_->restart(1), 1, 1, 100);
-  flip_byte(path(1, "commit.local"), 20);
-  open(64);
-  job_->join_all(1, 9);
-  const auto back = job_->restart(1);
-  EXPECT_EQ(back.code, Code::corrupt);
-  EXPECT_THAT(back.message, ::testing::HasSubstr("backstay verify"));
-}
-
-// Two versions on the disk, and an agent that has neither in its pool.
-class ReadErrors : public JobTest {
- protected:
-  static constexpr std::size_t size = 2 * buffer_bytes;
-  ReadErrors() {
-    open(64);
-    job_->join_all(2);
-    for (VersionNumber version = 1; version <= 2; ++version) {
-      EXPECT_EQ(save(2, version, size).code, Code::ok);
-      job_->wait_local(version);
-    }
-  }
-  void restart_gives(VersionNumber version) {
-    job_->join_all(2, 8);
-    expect_back(job_->restart(2), 2, version, size);
-    EXPECT_FALSE(fs::exists(path(2, "damaged")));
-  }
-};
-
-TEST_F(ReadErrors, OfACommitRecordPass) {
-  trouble_->ending = "2/commit.local";
-  trouble_->failing_gets = 1;
-  open(64);
-  restart_gives(2);
-}
-
-TEST_F(ReadErrors, OfAManifestPass) {
-  trouble_->ending = "manifest";
-  trouble_->failing_gets = 1;
-  open(64);
-  restart_gives(2);
-}
-
-TEST_F(ReadErrors, OfASegmentPass) {
-  trouble_->failing_opens = 1;
-  open(64);
-  restart_gives(2);
-}
-
-TEST_F(ReadErrors, OfAChecksumPass) {
-  open(64);
-  job_->corrupt_next_chunk_of(1);
-  restart_gives(2);
-}
-
-TEST_F(ReadErrors, ThatStaySkipTheVersionForThisRestartOnly) {
-  open(64);
-  trouble_->failing_opens = 2 * 4;  // all chunks, twice
-  restart_gives(1);
-  EXPECT_EQ(job_->job().level_of(2).level, Level::local);
-  expect_back(job_->restart(2), 2, 2, size);
-}
-
-TEST_F(ReadErrors, AreNoDamageEvenIfAChecksumFailedBefore) {
-  open(64);
-  job_->corrupt_next_chunk_of(0);
-  job_->join_all(2, 8);
-  job_->hold_chunks(true);
-  trouble_->ending = "manifest";
-  job_->run_until("scanned", [&] { return job_->job().level_of(2).level == Level::local; });
-  job_->after_step = [&] {
-    if (!job_->holds_chunks()) return;
-    trouble_->failing_gets = 1;  // the manifest, when it is loaded for the second time
-    job_->after_step = nullptr;
-    job_->hold_chunks(false);
-  };
-  expect_back(job_->restart(2), 2, 1, size);
-  EXPECT_FALSE(fs::exists(path(2, "damaged")));
-}
-
-TEST_F(ReadErrors, NeverMakeRetentionRemoveWhatCouldBeRead) {
-  open(64);
-  trouble_->failing_opens = 2 * 4;
-  restart_gives(1);
-  ASSERT_EQ(save(2, 3, size).code, Code::ok);  // keep = 2: this one and another that is good
-  job_->wait_local(3);
-  job_->start_fetch(0, 1);  // the store answers it after it has removed what expired
-  EXPECT_EQ(job_->fetched(0).code, Code::ok);
-  ASSERT_EQ(save(2, 4, size).code, Code::ok);
-  job_->wait_local(4);
-  job_->run_until("removed", [&] { return !fs::exists(path(1, "node-0000000.segment")); });
-  EXPECT_FALSE(fs::exists(path(2, "commit.local")));
-  EXPECT_TRUE(fs::exists(path(3, "commit.local")));
-}
-
-TEST_F(JobTest, DamageInThePoolFallsBackToTheDisk) {
-  const std::size_t size = 2 * buffer_bytes;
-  open(64);
-  job_->join_all(2);
-  ASSERT_EQ(save(2, 1, size).code, Code::ok);
-  job_->wait_local(1);
-  job_->corrupt_next_chunk_of(1);
-  const auto back = job_->restart(2);
-  expect_back(back, 2, 1, size);
-  EXPECT_FALSE(back.from_pool);
-  EXPECT_FALSE(fs::exists(path(1, "damaged")));
 }
 
 TEST_F(JobTest, AnswersToAPlanThatWasGivenUpDoNotCount) {
@@ -583,16 +376,6 @@ TEST_F(JobTest, WhoComesAfterAFailedScanIsToldWhyToo) {
   const Status second = job.join(1, 2);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().message(), "no tier");
-}
-
-TEST_F(JobTest, AMarkOfDamageWithoutACommitRecordIsGarbage) {
-  fs::create_directories(dir_ + "/" + format::version_folder("job", 4));
-  std::ofstream(path(4, "damaged")) << "backstay verify: it was there once\n";
-  open(8);
-  job_->join_all(1);
-  EXPECT_EQ(job_->welcome().newest, 4u);  // its number is not used again
-  EXPECT_EQ(job_->restart(1).code, Code::none);
-  EXPECT_FALSE(fs::exists(path(4, "damaged")));
 }
 
 }  // namespace

@@ -6,43 +6,18 @@
 
 #include "format/manifest.h"
 #include "format/names.h"
-#include "harness.h"
-#include "io/posix.h"
-#include "refusing_tier.h"
-#include "tier/dir.h"
+#include "job_fixture.h"
 
 namespace backstay::agent::testing {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint32_t buffers = 64;
 
-class Versions : public ::testing::Test {
- public:
+class Versions : public JobTest {
+ protected:
   Versions() {
-    std::string name = ::testing::TempDir() + "backstay-versions-XXXXXX";
-    dir_ = ::mkdtemp(name.data());
     open();
     job_->join_all(1);
-  }
-  ~Versions() override {
-    job_.reset();  // its store still writes
-    fs::remove_all(dir_);
-  }
-
- protected:
-  // Another agent on the same disk.
-  void open(std::uint32_t room = buffers) {
-    job_.reset();
-    job_ = std::make_unique<JobHarness>(room, [this]() -> Result<std::unique_ptr<tier::Tier>> {
-      tier::DirOptions options;
-      options.root = dir_;
-      BACKSTAY_ASSIGN(auto inner,
-                      tier::open_dir_tier(
-                          io::posix_filesystem(),
-                          [] { return io::make_ring(io::RingOptions{}, nullptr); }, options));
-      return std::unique_ptr<tier::Tier>(new RefusingTier(std::move(inner), trouble_));
-    });
   }
   static std::vector<std::byte> content(VersionNumber version) {
     return std::vector<std::byte>(2 * JobHarness::buffer_bytes,
@@ -61,10 +36,6 @@ class Versions : public ::testing::Test {
     EXPECT_EQ(back.version, version);
     EXPECT_TRUE(back.data.at(0) == content(version));
   }
-
-  std::string dir_;
-  std::shared_ptr<Warning> trouble_ = std::make_shared<Warning>();
-  std::unique_ptr<JobHarness> job_;
 };
 
 // It may not wait for its own record before older versions make room for it.

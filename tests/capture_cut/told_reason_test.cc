@@ -24,6 +24,13 @@ TEST(ToldReason, ItsTimeBeginsAnewBehindAVersion) {
   EXPECT_TRUE(reason.hear("rank 1 has not begun", start + 21s));
 }
 
+TEST(ToldReason, OneThatComesAgainBehindAVersionIsNotToldAgain) {
+  ToldReason reason("has not begun");
+  EXPECT_TRUE(reason.hear("a file is open", start));
+  reason.saved();
+  EXPECT_FALSE(reason.hear("a file is open", start + 60s));
+}
+
 TEST(ToldReason, OthersAreToldAtOnceAndOnce) {
   ToldReason reason("has not begun");
   EXPECT_TRUE(reason.hear("a window is open", start));

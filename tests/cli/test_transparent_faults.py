@@ -32,7 +32,7 @@ COMPANION = "backstay-companion"
 CUT_POINTS = ["image.cut", "rank.begin", "rank.filled", "image.resume", "rank.end", "rank.ended"]
 AGENT_POINTS = ["capture.begin", "capture.end", "capture.captured", "commit.1", "commit.3",
                 "commit.4", "commit.6"]
-RESTART_POINTS = ["rank.verify", "image.table", "rank.deliver", "rank.restored", "image.settle",
+RESTART_POINTS = ["rank.verify", "image.table", "rank.deliver", "rank.restored", "image.ready",
                   "image.go"]
 SHORT = 250  # steps of a program that lives for about a second
 

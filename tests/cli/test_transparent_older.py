@@ -167,7 +167,7 @@ def test_a_process_that_breaks_down_before_it_goes_on_is_left_out(world):
             memory.seek(int(Path(f"/proc/{pid}/syscall").read_text().split()[-1], 16))
             memory.write(b"\x0f\x0b")
 
-    told = goes_on_after(saved, "image.settle", break_it)
+    told = goes_on_after(saved, "image.ready", break_it)
     assert "version 2 skipped: " in told and "broke down, with exit code 132" in told, told
     assert "goes on from version 1" in told and saved.none_is_set_aside(), told
     assert steps_of(world) == ["three", "end"], told
@@ -188,7 +188,7 @@ def test_no_rank_goes_on_before_all_can(world):
         wait_until_asked(first)
         (world.folder / "scratch.1").unlink()
 
-    told = goes_on_after(saved, "image.settle", let_rank_0_come_first, ranks=2)
+    told = goes_on_after(saved, "image.ready", let_rank_0_come_first, ranks=2)
     assert told.count("version 2 skipped: ") == 1 and "scratch.1" in told, told
     assert "goes on from version 1" in told and saved.none_is_set_aside(), told
     assert [steps_of(world, rank) for rank in (0, 1)] == [["three", "end"]] * 2, told

@@ -81,6 +81,19 @@ class Early : public testing::TestWithParam<bool> {
     EXPECT_EQ(agent_->problem(), "");
     return version;
   }
+  // The table is in the last chunk. `early`: how many chunks are sent to a target that takes them
+  // early.
+  void gets_all(bool table_comes_first, std::size_t early) {
+    FakeAgent::Options options;
+    options.never_hold = true;
+    options.reverse_chunks = table_comes_first;
+    save(options);
+    EarlyTarget target(GetParam());
+    const auto version = restart(target);
+    ASSERT_TRUE(version.ok()) << version.error().to_string();
+    EXPECT_EQ(target.got, Buffer(saved_bytes, std::byte{2}));
+    EXPECT_EQ(sent(), GetParam() ? early : 2 * saved_chunks);
+  }
   std::size_t sent() const { return agent_->chunks_sent; }
 
  private:
@@ -100,28 +113,10 @@ class Early : public testing::TestWithParam<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(OrNot, Early, testing::Bool());
 
-// The table is in the last chunk, which comes first.
-TEST_P(Early, GetsEachChunkOnce) {
-  FakeAgent::Options options;
-  options.never_hold = true;
-  save(options);
-  EarlyTarget target(GetParam());
-  const auto version = restart(target);
-  ASSERT_TRUE(version.ok()) << version.error().to_string();
-  EXPECT_EQ(target.got, Buffer(saved_bytes, std::byte{2}));
-  EXPECT_EQ(sent(), GetParam() ? saved_chunks : 2 * saved_chunks);
-}
+TEST_P(Early, GetsEachChunkOnce) { gets_all(/*table_comes_first=*/true, saved_chunks); }
 
 TEST_P(Early, GetsChunksThatComeBeforeTheTableOnceMore) {
-  FakeAgent::Options options;
-  options.never_hold = true;
-  options.reverse_chunks = false;
-  save(options);
-  EarlyTarget target(GetParam());
-  const auto version = restart(target);
-  ASSERT_TRUE(version.ok()) << version.error().to_string();
-  EXPECT_EQ(target.got, Buffer(saved_bytes, std::byte{2}));
-  EXPECT_EQ(sent(), GetParam() ? 2 * saved_chunks - 1 : 2 * saved_chunks);
+  gets_all(/*table_comes_first=*/false, 2 * saved_chunks - 1);
 }
 
 // It has taken all but the damaged chunk.

@@ -297,23 +297,23 @@ TEST_P(Restarts, WhatWasBroughtBackIsABaseWhereAllAgentsSaySo) {
 }
 
 // The agent names no version when it is asked for candidates, and has one a moment later.
-TEST_P(Restarts, SettleAlsoWhatTheAgentHasLearntOfSinceItWasAsked) {
+TEST_P(Restarts, MakeReadyAlsoWhatTheAgentHasLearntOfSinceItWasAsked) {
   if (GetParam() > 1) GTEST_SKIP() << "there nothing is asked for that nobody has named";
   agents_[0]->hide = {1, 2, 3, 4};
-  std::atomic<int> settled = 0;
+  std::atomic<int> ready = 0;
   run_all([&](Session& session, int) {
     ObjectSession objects(session);
     TakesLetters target;
     const auto got =
         objects.restart([&](Connection&, const Origin&) -> ObjectTarget& { return target; },
                         [&](bool) {
-                          ++settled;
+                          ++ready;
                           return Status();
                         });
     ASSERT_TRUE(got.ok()) << got.error().to_string();
     EXPECT_EQ(*got, 4u);
   });
-  EXPECT_EQ(settled, all_ranks);
+  EXPECT_EQ(ready, all_ranks);
 }
 
 TEST_P(Restarts, SayWhereTheVersionThatIsWantedDoesNotExist) {

@@ -94,6 +94,11 @@ class TwoNodes : public testing::Test {
     for (int node = 0; node < nodes; ++node) EXPECT_EQ(agent(node).problem(), "");
     return *all[0];
   }
+  void expect_back(VersionNumber version) {
+    const auto got = restart();
+    ASSERT_TRUE(got.ok()) << got.error().to_string();
+    EXPECT_EQ(*got, version);
+  }
   std::optional<int> change_regions;
 
  private:
@@ -104,9 +109,7 @@ class TwoNodes : public testing::Test {
 TEST_F(TwoNodes, BringBackTheNewestVersionOfAll) {
   start();
   save(3);
-  const auto got = restart();
-  ASSERT_TRUE(got.ok()) << got.error().to_string();
-  EXPECT_EQ(*got, 3u);
+  expect_back(3);
   // No agent delivers before all have said that all are ready.
   for (int node = 0; node < nodes; ++node) {
     agent(node).stop();
@@ -167,9 +170,7 @@ TEST_F(TwoNodes, TakeWhatOneAgentKnowsToBeDamagedFromAnother) {
   save(2);
   agent(1).set_aside = {{2, "commit record: garbage"}};
   agent(1).hide = {2};
-  const auto got = restart();
-  ASSERT_TRUE(got.ok()) << got.error().to_string();
-  EXPECT_EQ(*got, 2u);
+  expect_back(2);
 }
 
 TEST_F(TwoNodes, DoNotBeginAnewWhereAllThatThereIsIsDamaged) {
@@ -247,9 +248,7 @@ TEST_F(TwoNodes, TakeTheVersionThatOnlyOneNodeHasARecordOf) {
   // The other one's disk has an older version of another run only, and gets its objects from
   // elsewhere.
   agent(0).hide = {2};
-  const auto got = restart();
-  ASSERT_TRUE(got.ok()) << got.error().to_string();
-  EXPECT_EQ(*got, 2u);
+  expect_back(2);
 }
 
 TEST_F(TwoNodes, AgreeOnOneRunWhereTwoUsedTheSameNumber) {

@@ -96,6 +96,16 @@ class Mini:
     def host(self, name):
         return next(host for host in self.status()["hosts"] if host["name"] == name)
 
+    def end_on_all(self, *programs):
+        """Kills these programs on each host that is up."""
+        kills = "; ".join(f"pkill -KILL -f '[/]{program}' || true" for program in programs)
+        for host in self.status()["hosts"]:
+            if host["state"] == "up":
+                self.on(host["name"], kills)
+
+    def end_agents(self):
+        self.end_on_all("backstayd ")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def able():

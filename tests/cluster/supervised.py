@@ -52,12 +52,6 @@ class Supervised:
         """(exit status, output)."""
         return finish(self.start(*words, **more))
 
-    def end_agents(self):
-        for host in self.mini.status()["hosts"]:
-            if host["state"] == "up":
-                self.mini.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true")
-
-
 
 def result(output):
     found = re.search(r"^result .*$", output, re.MULTILINE)

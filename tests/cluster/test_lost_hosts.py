@@ -106,12 +106,8 @@ END
 
 @pytest.fixture
 def captured(whole):
-    jobs = []
-    yield lambda *stuck, **more: jobs.append(Captured(whole, *stuck, **more)) or jobs[-1]
-    for host in whole.status()["hosts"]:
-        if host["state"] == "up":
-            whole.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true; "
-                                   "pkill -KILL -f '[/]backstay-collector' || true")
+    yield lambda *stuck, **more: Captured(whole, *stuck, **more)
+    whole.end_on_all("backstayd ", "backstay-collector")
 
 
 def test_the_next_attempt_finds_the_files_of_the_lost_host(captured, whole):
@@ -307,7 +303,8 @@ def test_a_keeper_whose_line_is_silent_gives_way(captured, whole):
     assert code == 0 and "brought 2 captured files home" in output, output
 
 
-def test_an_older_file_of_an_earlier_keeper_is_no_trouble(captured, whole):
+def with_two_keepers(captured, whole):
+    """A job whose host n1 is lost: n2 keeps the first version of its file, n3 the second one."""
     one = captured("n1", durable=False)
     write = ("import os; f = os.open('out/a', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n"
              "for line in iter(lambda: open('never').read(), 'end'):\n"
@@ -324,15 +321,33 @@ def test_an_older_file_of_an_earlier_keeper_is_no_trouble(captured, whole):
     waiting.until(lambda: first not in whole.on("n3", versions) and
                   one.count("n3", "n1", "commit.local") == 1, "another copy on n3")
     assert one.count("n2", "n1", "commit.local") == 1
-    whole.on("n2", f"cd /var/tmp/backstay-root/{one.job}.files.n1 && cp -r v* v0000000000000009 && "
-                   "rm v0000000000000009/commit.local")  # a keeper was killed at its work
     whole("kill", "n1")
     finish(running)
+    return one
+
+
+def test_an_older_file_of_an_earlier_keeper_is_no_trouble(captured, whole):
+    one = with_two_keepers(captured, whole)
+    whole.on("n2", f"cd /var/tmp/backstay-root/{one.job}.files.n1 && cp -r v* v0000000000000009 && "
+                   "rm v0000000000000009/commit.local")  # a keeper was killed at its work
     code, output = one.run([], ["--host", "n2,n3", "-n", "1"], "true")
     assert code == 0 and "did not come home" not in output, output
     assert whole.on("n0", f"cd {one.folder}/out && stat -c %s a && tail -c 1 a && ls -A") == (
         f"{2 * BYTES}\n2a\n")
     assert one.count("n2", "n1", "*") == one.count("n3", "n1", "*") == 0
+
+
+def test_an_older_copy_of_a_file_that_the_newest_keeper_leaves_stays_and_is_named(captured, whole):
+    one = with_two_keepers(captured, whole)
+    whole.on("n0", f"echo mine >{one.folder}/out/a")
+    code, output = one.run([], ["--host", "n2,n3", "-n", "1"], "true")
+    assert code == 0, output
+    for keeper in ("n2", "n3"):
+        assert f"-o DIR` on {keeper} fetches what is good of it" in output, output
+        assert one.count(keeper, "n1", "commit.local") == 1
+    code, output = one.run([], ["--host", "n2,n3", "-n", "1"], "true")
+    assert code == 0 and "did not come home" not in output, output
+    assert whole.on("n0", f"cat {one.folder}/out/a") == "mine\n"
 
 
 def test_a_host_in_the_list_by_its_address_is_back_without_its_disk(captured, whole):

@@ -21,10 +21,8 @@ needs = {kind: pytest.mark.skipif(not JOBS[kind], reason=f"{kind} is missing") f
 @pytest.fixture
 def job(whole):
     """Makes jobs; their agents are ended after the test."""
-    jobs = []
-    yield lambda kind="openmpi": jobs.append(Supervised(whole, kind)) or jobs[-1]
-    for one in jobs:
-        one.end_agents()
+    yield lambda kind="openmpi": Supervised(whole, kind)
+    whole.end_agents()
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,7 @@ def undisturbed(cluster):
     """The result of six ranks; where they run does not change it."""
     job = Supervised(cluster)
     code, output = job.run("", "--host n0:3,n2:3 -n 6", f"{STEPS} 50")
-    job.end_agents()
+    cluster.end_agents()
     assert code == 0, output
     return result(output)
 

@@ -57,18 +57,11 @@ class Together:
     def wait_for_protected(self, above=0):
         waiting.until(lambda: self.protected() > above, "a version on other hosts")
 
-    def end_agents(self):
-        for host in self.mini.status()["hosts"]:
-            if host["state"] == "up":
-                self.mini.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true")
-
 
 @pytest.fixture
 def job(whole):
-    jobs = []
-    yield lambda launcher: jobs.append(Together(whole, launcher)) or jobs[-1]
-    for one in jobs:
-        one.end_agents()
+    yield lambda launcher: Together(whole, launcher)
+    whole.end_agents()
 
 
 @pytest.fixture(scope="module")

@@ -114,18 +114,11 @@ class Writers:
     def outputs(self):
         return self.mini.on("n0", f"cd {self.folder}; tail -n +1 out.*")
 
-    def end_agents(self):
-        for host in self.mini.status()["hosts"]:
-            if host["state"] == "up":
-                self.mini.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true")
-
 
 @pytest.fixture
 def job(whole):
-    jobs = []
-    yield lambda *words, **settings: jobs.append(Writers(whole, *words, **settings)) or jobs[-1]
-    for one in jobs:
-        one.end_agents()
+    yield lambda *words, **settings: Writers(whole, *words, **settings)
+    whole.end_agents()
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +130,16 @@ def undisturbed(cluster):
     return one.outputs()
 
 
+def goes_on_without_n1(one, whole, running, undisturbed):
+    whole("kill", "n1")
+    one.let_end()
+    code, output = finish(running)
+    assert code == 0, output
+    assert "goes on without n1" in output and "from version 3" in output, output
+    assert one.outputs() == undisturbed, output
+    return output
+
+
 @kinds
 def test_a_host_dies_and_the_job_goes_on_elsewhere(job, whole, undisturbed, kind):
     """Its ranks' chunks lie in three versions, of which the spare host has none."""
@@ -146,12 +149,8 @@ def test_a_host_dies_and_the_job_goes_on_elsewhere(job, whole, undisturbed, kind
     assert [one.needs(version) for version in (1, 2, 3)] == [[], [1], [1, 2]]
     assert all(found["good"] for found in one.verify("n1"))
     assert one.read_by_numpy(3, "n1") == ["0", "1", "2", "3"], "also copies of the other's part"
-    whole("kill", "n1")
-    one.let_end()
-    code, output = finish(running)
-    assert code == 0, output
-    assert "goes on without n1, with n2 instead" in output and "from version 3" in output, output
-    assert one.outputs() == undisturbed, output
+    output = goes_on_without_n1(one, whole, running, undisturbed)
+    assert "with n2 instead" in output, output
 
 
 def test_parity_makes_up_for_a_host_with_all_that_its_version_needs(job, whole, undisturbed):
@@ -159,12 +158,7 @@ def test_parity_makes_up_for_a_host_with_all_that_its_version_needs(job, whole, 
     running = one.start("--retries 9 --oversubscribe", hosts_option("openmpi", "n0", "n1", "n2"))
     one.versions_of_steps(2, "protected")
     assert one.needs(3) == [1, 2]
-    whole("kill", "n1")
-    one.let_end()
-    code, output = finish(running)
-    assert code == 0, output
-    assert "goes on without n1" in output and "from version 3" in output, output
-    assert one.outputs() == undisturbed, output
+    goes_on_without_n1(one, whole, running, undisturbed)
 
 
 def test_other_hosts_go_on_from_the_durable_directory_alone(job, whole, undisturbed):
@@ -279,7 +273,7 @@ def test_an_agent_dies_as_it_writes_such_a_version(job, whole, undisturbed):
               f'export BACKSTAY_FAILPOINT=commit.2=kill@2\nexec {agent} "$@"')
     whole.on("n0", f"cat >{killed} <<'END'\n{script}\nEND\nchmod +x {killed}")
     one = job(LAUNCHERS["openmpi"], BACKSTAY_PROTECT_REPLICAS="1", BACKSTAY_AGENT_PROGRAM=killed)
-    one.end_agents()
+    whole.end_agents()
     running = one.start("--retries 9", hosts_option("openmpi", "n0", "n1"))
     one.versions_of_steps(0, "protected")
     one.step(1)

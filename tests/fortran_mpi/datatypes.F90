@@ -180,7 +180,7 @@ subroutine own_datatypes()
   call check(made == MPI_DATATYPE_NULL, 'MPI_Type_free')
   call MPI_Type_create_darray(ranks, rank, 1, [4 * ranks], [MPI_DISTRIBUTE_CYCLIC], &
                               [MPI_DISTRIBUTE_DFLT_DARG], [ranks], MPI_ORDER_FORTRAN, MPI_REAL, &
-made, ierror)
+                              made, ierror)
   call has_size(made, 16, 'MPI_Type_create_darray')
   call MPI_Type_free(made, ierror)
   call MPI_Type_create_hindexed(2, [1, 1], [0_MPI_ADDRESS_KIND, 40_MPI_ADDRESS_KIND], MPI_REAL8, &

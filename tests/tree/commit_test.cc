@@ -124,23 +124,59 @@ TEST(Commit, AnInnerNodeHasToldALevelOnceItsRowSaysSo) {
   ASSERT_EQ(few.at(1).links().children, (std::vector<NodeId>{2, 3}));
   few.with(1, [](Tree& tree) { tree.held(5, Level::protected_); });
   EXPECT_EQ(few.at(1).told(5), Level::none) << "no report has gone out";
-  few.tick();
+  few.tick(2);
   EXPECT_EQ(few.at(1).told(5), Level::protected_) << "a row of node 1 alone";
 
   few.with(2, [](Tree& tree) { tree.held(6, Level::local); });
-  EXPECT_EQ(few.at(2).told(6), Level::local) << "a leaf tells at once";
   few.with(1, [](Tree& tree) { tree.held(6, Level::protected_); });
-  few.tick();
+  few.tick(2);
   EXPECT_EQ(few.at(1).told(6), Level::local) << "a row of the nodes 1 and 2";
   few.with(2, [](Tree& tree) { tree.held(6, Level::protected_); });
-  few.tick();
+  few.tick(2);
   EXPECT_EQ(few.at(1).told(6), Level::protected_);
 
   few.with(3, [](Tree& tree) { tree.held(6, Level::local); });
-  few.tick();
+  few.tick(2);
   EXPECT_EQ(few.at(1).told(6), Level::protected_) << "what was told stays true";
   few.with(0, [](Tree& tree) { tree.held(6, Level::protected_); });
   EXPECT_EQ(few.at(0).told(6), Level::protected_) << "there is nobody above it to tell";
+}
+
+// A leaf reports at once; its parent answers with the next tick.
+TEST(Commit, ALevelIsToldOnceTheParentHasAnswered) {
+  FewAgents few(3);
+  few.start_all();
+  few.lost = [](NodeId from, NodeId, const Message&) { return from == 1; };
+  few.with(1, [](Tree& tree) { tree.held(5, Level::protected_); });
+  few.tick(2);
+  ASSERT_TRUE(few.at(1).links().parent);
+  EXPECT_EQ(few.at(1).told(5), Level::none) << "its reports are lost";
+  few.lost = [](NodeId, NodeId to, const Message&) { return to == 1; };
+  few.tick(2);
+  ASSERT_TRUE(few.at(1).links().parent);
+  EXPECT_EQ(few.at(1).told(5), Level::none) << "the answers are lost";
+  few.lost = nullptr;
+  few.with(1, [](Tree& tree) { tree.held(6, Level::protected_); });
+  EXPECT_EQ(few.at(1).told(6), Level::none) << "there is no answer yet";
+  few.tick(2);
+  EXPECT_EQ(few.at(1).told(5), Level::protected_);
+  EXPECT_EQ(few.at(1).told(6), Level::protected_);
+}
+
+// A child whose part is not protected has joined since: the row that arrives says less.
+TEST(Commit, ALostRowThatSaidMoreHasToldNothing) {
+  FewAgents few(7);
+  few.start_all();
+  few.tick(2);
+  few.lost = [](NodeId from, NodeId to, const Message&) { return from == 1 && to == 0; };
+  few.with(1, [](Tree& tree) { tree.held(5, Level::protected_); });
+  few.tick();
+  few.with(2, [](Tree& tree) { tree.held(5, Level::local); });
+  few.tick();
+  few.lost = nullptr;
+  few.tick(2);
+  ASSERT_EQ(few.at(1).links().parent, NodeId{0});
+  EXPECT_EQ(few.at(1).told(5), Level::local);
 }
 
 TEST(Commit, ANodeWithoutAParentTellsNothingBeforeItHasOne) {

@@ -47,8 +47,8 @@ class LostFiles {
   explicit LostFiles(LostFilesWorld world);
 
   // Adds the versions of this files job. A version that cannot be read is left, with the reason.
-  // `newer_elsewhere`: another host has brought what it had up to that version. So if a newer file
-  // stands at the path of an older version, that is no trouble.
+  // `newer_elsewhere`: another host has brought all that it had up to that version, and left
+  // nothing. So if a newer file stands at the path of an older version, that is no trouble.
   void add(const std::string& job, VersionNumber newer_elsewhere = 0);
   // Brings all that was added, then writes the home marks of these versions. Call it once.
   Outcome bring();

@@ -40,7 +40,7 @@ Restore::Restore(JobState& state, const std::vector<Participant>& participants,
       what_(what),
       wanted_(what.version),
       whole_job_(false),
-      sources_(state, ranks_of(participants), {what.version, 0, what.run}),
+      sources_(state, ranks_of(participants), {what.version, what.run}),
       reader_(state, [this](auto&&... what_arrived) { arrived(what_arrived...); }) {}
 
 std::vector<Restore::Part> Restore::parts_of(const std::vector<Participant>& participants) {
@@ -68,7 +68,7 @@ Parts Restore::base() const {
   Parts base;
   for (const Part& part : parts_) {
     const ManifestPtr found = part_on_disk(part);
-    if (found == nullptr || !may_be_needed(*found)) return {};
+    if (found == nullptr || !may_be_base(*found)) return {};
     if (std::ranges::find(base, found) == base.end()) base.push_back(found);
   }
   return base;
@@ -86,7 +86,7 @@ ManifestPtr Restore::part_on_disk(const Part& part) const {
 // One node alone could not copy parts of several to shared storage, nor several nodes protect the
 // version of one. On several nodes the record must be here: ranks that ask for the level may hear
 // what other nodes know, and this node could not keep the version.
-bool Restore::may_be_needed(const format::Manifest& part) const {
+bool Restore::may_be_base(const format::Manifest& part) const {
   if (state_.nodes == 1 || part.nodes == 1) return state_.nodes == part.nodes;
   const VersionRow* row = state_.versions.find(version_);
   const bool local = row != nullptr && row->good() && row->is_of(run_);

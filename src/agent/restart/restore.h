@@ -116,7 +116,7 @@ class Restore {
   void announce();
   Place farthest() const;
   ManifestPtr part_on_disk(const Part& part) const;
-  bool may_be_needed(const format::Manifest& part) const;
+  bool may_be_base(const format::Manifest& part) const;
   void queue_chunks();
   void read_more();
   void arrived(std::size_t index, std::uint32_t buffer, const Source& source, const Status& status);

@@ -10,7 +10,7 @@
 namespace backstay::agent {
 
 VersionChoice::VersionChoice(const JobState& state, const wire::Restart& wanted)
-    : state_(state), wanted_(wanted.version), below_{wanted.below, 0} {
+    : state_(state), wanted_(wanted.version) {
   if (!goes_on()) {
     const RunId run = wanted.run != 0 ? wanted.run : known_run(wanted_);
     named_ = {wanted_, run};

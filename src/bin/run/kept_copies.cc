@@ -57,7 +57,7 @@ KeptOf find_copies(const std::string& job, const RunHosts& hosts, const Say& say
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const Json list = answers[i].ok() ? Json::parse(*answers[i], nullptr, false) : Json();
     if (!list.is_array()) {
-      say("lost_host_busy",
+      say("copies_unknown",
           fmt::format("{} does not tell whether it has copies of captured files; those that it may "
                       "have are not brought home before the next start",
                       asked[i]),
@@ -127,40 +127,50 @@ std::string names_of(const std::map<std::string, VersionNumber>& files_jobs) {
   return names;
 }
 
+// Whether a keeper has left none of this job's files: only then an older copy on another host is of
+// no use any more. Of an outcome that tell() could read.
+bool brought_all(const Json& outcome, const std::string& files_job) {
+  if (outcome.value("left_more", std::uint64_t{0}) > 0)
+    return false;  // whose these are is not said
+  return std::ranges::none_of(outcome.value("left", Json::array()),
+                              [&](const Json& file) { return file.value("job", "") == files_job; });
+}
+
 }  // namespace
 
 void bring_kept_files(const Config& config, const std::string& job, const RunHosts* hosts,
                       const Say& say) {
   constexpr double work_s = 24 * 3600;
   if (hosts == nullptr || !hosts->reach().command) return;
-  // By turn, and by keeper. Of several keepers of a job the one with the newest version has the
-  // first turn. A keeper brings the files of several hosts together, as they may have the same
-  // paths.
+  // By turn, and by keeper: the newest version there of each job of files. Of several keepers of a
+  // job the one with the newest version has the first turn. A keeper brings the files of several
+  // hosts together, as they may have the same paths.
   std::map<std::pair<std::size_t, std::string>, std::map<std::string, VersionNumber>> steps;
   for (const auto& [files_job, kept] : find_copies(job, *hosts, say)) {
     if (!is_lost(config, job, files_job, kept, *hosts, say)) continue;
     for (std::size_t turn = 0; turn < kept.keepers.size(); ++turn)
       steps[{turn, kept.keepers[turn].second}][files_job] = kept.keepers[turn].first;
   }
-  std::map<std::string, VersionNumber> brought;  // up to which version by a keeper before
-  for (const auto& [step, newest] : steps) {
+  std::map<std::string, VersionNumber> brought;  // all up to this version, by a keeper before
+  for (const auto& [step, files_jobs] : steps) {
     const std::string& keeper = step.second;
     Words words{"agent", "bring-copies", "--job", job};
-    for (const auto& [files_job, version] : newest)
+    for (const auto& [files_job, newest] : files_jobs)
       words.insert(words.end(), {"--of", fmt::format("{}={}", files_job, brought[files_job])});
     const auto answer = hosts->ask_each({{keeper, words}}, work_s).front();
     const Json outcome = answer.ok() ? Json::parse(*answer, nullptr, false) : Json();
     const bool told = outcome.is_object() && can_read([&] { tell(job, keeper, outcome, say); });
     if (!told) {
-      say("lost_host_busy",
+      say("lost_host_files_wait",
           fmt::format("the files of {} are not brought home: {} has copies and did not "
                       "succeed; the next start tries again",
-                      names_of(newest), keeper),
+                      names_of(files_jobs), keeper),
           {{"keeper", keeper}});
       continue;
     }
-    for (const auto& [files_job, version] : newest)
-      brought[files_job] = std::max(brought[files_job], version);
+    for (const auto& [files_job, newest] : files_jobs)
+      if (brought_all(outcome, files_job))
+        brought[files_job] = std::max(brought[files_job], newest);
   }
 }
 

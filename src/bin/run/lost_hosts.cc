@@ -11,7 +11,6 @@
 #include "agent/disk/job_lock.h"
 #include "agent/disk/lost_files.h"
 #include "agent/disk/shared_folder.h"
-#include "base/domain.h"
 #include "base/machine.h"
 #include "bin/parts/print.h"
 #include "bin/parts/stored.h"

@@ -7,8 +7,8 @@
 #include <array>
 #include <memory>
 
-#include "base/domain.h"
 #include "base/fd.h"
+#include "base/machine.h"
 
 namespace backstay::bin {
 namespace {

@@ -198,11 +198,11 @@ bool ImageTarget::watch() {
   return answer.ok() && answer->bytes != 0;
 }
 
-Status ImageTarget::settle() {
+Status ImageTarget::make_ready() {
   if (ended_) return {};
   Request request{};
-  request.kind = static_cast<std::uint32_t>(Ask::settle);
-  failpoint("image.settle");
+  request.kind = static_cast<std::uint32_t>(Ask::ready);
+  failpoint("image.ready");
   const std::string said = output_ ? said_since(*output_) : "";
   const auto answer = boot_->ask(request);
   if (output_) say_again(*output_, said);

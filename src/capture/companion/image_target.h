@@ -39,12 +39,12 @@ class ImageTarget final : public client::ObjectTarget {
 
   // After finish(): how many versions lead to this one, where the next may keep chunks of it.
   std::optional<std::uint32_t> chain() const { return chain_; }
-  // Then, before settle(): from now on the program's writes are watched, so that its next image may
-  // keep chunks of this one. False: they are not.
+  // Then, before make_ready(): from now on the program's writes are watched, so that its next image
+  // may keep chunks of this one. False: they are not.
   bool watch();
   // After finish(), once: all that may fail before the program goes on. Errors: as match_tail().
-  Status settle();
-  // After settle(), once: the program goes on.
+  Status make_ready();
+  // After make_ready(), once: the program goes on.
   void go();
   // The program, after go(); null where it had ended when it was saved.
   std::unique_ptr<BootProcess> take() { return std::move(boot_); }

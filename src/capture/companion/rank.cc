@@ -98,7 +98,7 @@ Status Rank::bring_back() {
       [&](bool may_keep) {
         watched = may_keep ? target->chain() : std::nullopt;
         if (watched && !(full_every_->may_follow(*watched) && target->watch())) watched.reset();
-        return target->settle();
+        return target->make_ready();
       });
   if (!version.ok()) return none_fits(version.error(), refused || (target && target->refused()));
   if (watched) full_every_->restarted(*watched);

@@ -60,7 +60,7 @@ uint64_t getpid_of_libc() {
 
 bool leads_to(uint64_t at, uint64_t function) { return is_at(at, &function, sizeof function); }
 
-// A pointer that was never used leads elsewhere: no loop has asked yet.
+// The library has one such pointer. One that was never used leads elsewhere: no loop has asked yet.
 void find_slot(uint64_t function) {
   each_mapping([&](const Mapping& one) {
     if (!is_of_asyncio(one) || one.shared || (one.protection & PROT_EXEC) != 0) return;

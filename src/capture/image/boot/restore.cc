@@ -115,7 +115,7 @@ void make_room() {
   ask_for_huge_pages(tables);
 }
 
-void settle_memory() {
+void complete_memory() {
   Trouble trouble;
   const Identity& identity = tables.identity;
   renew_thread_ids(tables);
@@ -185,7 +185,7 @@ void fill_from(const Source& source, Trouble& trouble) {
   make_room();
   fill_from(source, trouble);
   check(trouble);
-  settle_memory();
+  complete_memory();
   sys_close(file.fd);
   start_again(options);
 }
@@ -327,7 +327,7 @@ void take_base(const Request& request, long descriptor, Answer& said) {
       case Ask::base:
         if (mapped) take_base(request, descriptor, said);
         break;
-      case Ask::settle: settle_memory(); start_again(options);
+      case Ask::ready: complete_memory(); start_again(options);
       default: trouble << "this process does not run yet"; break;
     }
     if (!trouble.empty()) said.refused = static_cast<uint32_t>(Refused::now);

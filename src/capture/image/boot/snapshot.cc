@@ -76,7 +76,7 @@ bool is_empty(const Area& area, uint64_t page) {
 
 // A program may keep memory from its children (MADV_DONTFORK), or give it to them empty
 // (MADV_WIPEONFORK). One page of an area says it for all of them.
-void settle_memory(const Tables& tables, uint64_t kept_bytes, Trouble& trouble) {
+void own_memory(const Tables& tables, uint64_t kept_bytes, Trouble& trouble) {
   const Area* seen = nullptr;
   each_run(tables, [&](const Area& area, const Run& run) {
     if (!trouble.empty() || run.offset < kept_bytes) return;
@@ -98,8 +98,8 @@ void end_before_the_program() {
   sys_close(fd);
 }
 
-void settle(long channel, long parent, const Tables& tables, uint64_t kept_bytes,
-            Trouble& trouble) {
+void become_snapshot(long channel, long parent, const Tables& tables, uint64_t kept_bytes,
+                     Trouble& trouble) {
   system_call(__NR_prctl, end_with_parent, kill_signal);
   if (system_call(__NR_getppid) != parent) sys_exit(0);  // it has ended in between
   system_call(__NR_setpgid, 0, 0);  // signals to the program's group are not for it
@@ -110,7 +110,7 @@ void settle(long channel, long parent, const Tables& tables, uint64_t kept_bytes
   system_call(__NR_setrlimit, core_bytes,
               address_of(none));  // what it fails by is not the program's
   end_before_the_program();
-  settle_memory(tables, kept_bytes, trouble);
+  own_memory(tables, kept_bytes, trouble);
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ long fork(long channel, const Tables& tables, uint64_t kept_bytes, Refused& refu
   companion::give_pool_to_children(true);
   const long process = system_call(__NR_clone, of_our_parent | untraced);
   if (process == 0) {
-    settle(channel, parent, tables, kept_bytes, trouble);
+    become_snapshot(channel, parent, tables, kept_bytes, trouble);
     return 0;
   }
   companion::give_pool_to_children(false);

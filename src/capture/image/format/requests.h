@@ -22,7 +22,7 @@
 //   base     after the last take: the object's chunks, in the memory that comes along (KeptChunk
 //            each, in order); those that hold pages alone may be kept by the next cut. Tells
 //            whether the program's writes are watched from now on
-//   settle   does all else that may fail: the lower half, descriptors, signal handlers
+//   ready    does all else that may fail: the lower half, descriptors, signal handlers
 //   go       lets the program go on; it has no answer
 // A companion that ends lets stopped threads go on: the program then runs without being saved. A
 // process whose companion ends before `go` ends too.
@@ -39,7 +39,7 @@ enum class Ask : uint32_t {
   resume,
   table,
   take,
-  settle,
+  ready,
   kept,
   snapshot,
   base,
@@ -69,7 +69,7 @@ enum class Refused : uint32_t {
   ends = 2,   // this process ends
   again = 3,  // the program is just replacing itself; snapshot: see there
   child = 4,  // the program has a child; nothing was stopped, or for a moment
-  image = 5,  // table, settle: this process ends; an older image may do without what is wrong or
+  image = 5,  // table, ready: this process ends; an older image may do without what is wrong or
               // missing
 };
 
