@@ -4,7 +4,8 @@
 //
 // The notes belong to the mapping: memory that is mapped anew, moved or not watched yet counts as
 // written; so does a mapping of which another one has become a part by being moved (mremap), as the
-// kernel ends its watch. The control thread holds the descriptor; a child that the program forks is not watched.
+// kernel ends its watch. The control thread holds the descriptor; a child that the program forks is
+// not watched.
 #pragma once
 
 #include "capture/image/boot/tables.h"
