@@ -56,10 +56,19 @@ struct Shared {
   char program[text_max + 1] = {};
   char fresh[text_max + 1] = {};
   bool named = true;
+  bool begins = false;
 };
 
 void put(char (&to)[text_max + 1], const std::string& text) {
   std::memcpy(to, text.data(), std::min(text.size(), text_max));
+}
+
+// The first life of the program under `backstay run --fresh`. A job that Slurm has queued again was
+// begun by an earlier one.
+bool has_just_begun_afresh() {
+  const std::string queued_again = environment("SLURM_RESTART_COUNT");
+  return !environment("BACKSTAY_FRESH").empty() && environment("BACKSTAY_ATTEMPT") == "0" &&
+         (queued_again.empty() || queued_again == "0");
 }
 
 }  // namespace
@@ -74,11 +83,13 @@ Result<Origin> Origin::agree(const Group& group, const Config& config, bool name
   put(shared.program, note_text(program.empty() ? program_here() : program));
   put(shared.fresh, note_text(environment("BACKSTAY_FRESH")));
   shared.named = named && environment("BACKSTAY_DEFAULT_JOB") != config.job.name;
+  shared.begins = has_just_begun_afresh();
   BACKSTAY_TRY(group.broadcast(&shared, sizeof shared));
   Origin origin;
   origin.program_ = shared.program;
   origin.fresh_ = shared.fresh;
   origin.named_ = shared.named;
+  origin.begins_ = shared.begins;
   origin.job_ = config.job.name;
   return origin;
 }

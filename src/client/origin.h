@@ -23,9 +23,9 @@ std::string default_job_name();
 class Origin {
  public:
   Origin() = default;
-  // Collective. Reads BACKSTAY_PROGRAM, BACKSTAY_DEFAULT_JOB and BACKSTAY_FRESH, which `backstay
-  // run` sets, and the command line of this process. `named`: the user chose the job's name.
-  // `config`: with the name of the job.
+  // Collective. Reads BACKSTAY_PROGRAM, BACKSTAY_DEFAULT_JOB, BACKSTAY_FRESH and BACKSTAY_ATTEMPT,
+  // which `backstay run` sets, and the command line of this process. `named`: the user chose the
+  // job's name. `config`: with the name of the job.
   static Result<Origin> agree(const Group& group, const Config& config, bool named);
 
   // The notes for each object of a version that this run takes.
@@ -33,12 +33,15 @@ class Origin {
   // Errors: none (this run began afresh after it was saved), mismatch (another program saved it,
   // and the job's name is a default one).
   Status check(const format::Table& saved) const;
+  // No version is wanted: `backstay run --fresh` has just started the program.
+  bool begins_afresh() const { return begins_; }
 
  private:
   std::string job_;
   std::string program_;
   std::string fresh_;
   bool named_ = true;
+  bool begins_ = false;
 };
 
 }  // namespace backstay::client

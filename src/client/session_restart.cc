@@ -11,6 +11,15 @@
 
 namespace backstay::client {
 
+namespace {
+
+// Of versions that are not the program's own where it begins afresh: it does not need them.
+bool is_of_damage(Code code) {
+  return code == Code::corrupt || code == Code::format || code == Code::lost;
+}
+
+}  // namespace
+
 // One outcome for all ranks. A rank that has everything succeeds, even if the agent was lost. But
 // if any rank was touched and another one lacks something, all are undefined: then `touched`
 // becomes true on all ranks.
@@ -29,7 +38,11 @@ Result<VersionNumber> Session::bring_back_regions(bool& touched) {
 
 Result<VersionNumber> Session::bring_back(const RestartPlan& plan, bool& touched) {
   RestartLoop loop(group_, *agent_, plan);
-  BACKSTAY_ASSIGN(const VersionNumber version, loop.run(touched));
+  const auto found = loop.run(touched);
+  if (!found.ok() && origin_.begins_afresh() && is_of_damage(found.error().code())) {
+    return Error(Code::none, found.error().message());
+  }
+  BACKSTAY_ASSIGN(const VersionNumber version, found);
   restarted_ = {version, loop.saved_by()};
   may_be_base_ = loop.may_be_base();
   return version;

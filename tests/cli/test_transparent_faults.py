@@ -5,6 +5,7 @@ BACKSTAY_SEED repeats a run.
 
 import json
 import os
+import select
 import signal
 import subprocess
 import time
@@ -217,3 +218,16 @@ def test_full_disk(world):
     assert (done.returncode, done.stdout.encode()) == (0, expected), done.stderr
     assert "full" in done.stderr or "space" in done.stderr, done.stderr
     assert time.monotonic() - begun < 90
+
+
+def test_an_agent_that_was_stopped_has_ended(world):
+    """A job can begin at once. To give back so much memory takes the agent some time."""
+    world.env["BACKSTAY_POOL_SIZE_MIB"] = "1024"
+    assert world.run("agent", "start").returncode == 0
+    pid = world.json("agent", "status")["pid"]
+    process = os.pidfd_open(pid)
+    try:
+        assert world.run("agent", "stop", "--now").returncode == 0
+        assert select.select([process], [], [], 0)[0], "the agent lives"
+    finally:
+        os.close(process)

@@ -10,7 +10,7 @@ import pytest
 from conftest import PROGRAM, ROOT
 from processes import wait_for
 from transparent import (  # noqa: F401 (two are fixtures)
-    PYTHON, kill_job, newest, nothing_is_left, processes_of, program, seed, start, status_of,
+    PYTHON, kill_job, newest, nothing_is_left, processes_of, program, seed, start, status_of, stop,
     undisturbed, versions)
 
 MEMORY = 48 << 20
@@ -296,6 +296,19 @@ def test_every_version_is_full_where_it_is_wanted(world):
     written = Written(world, 2, every=1)
     assert [written.needs(v) for v in (2, 3)] == [[], []]
     written.kill()
+
+
+def test_the_last_version_is_whole_where_what_it_would_need_is_gone(world):
+    """Somebody has removed the folder by hand; the program is to be saved, and to end."""
+    written = Written(world, 2)
+    folder, = (world.dir / "app").glob("v*1")
+    shutil.rmtree(folder)
+    written.step()
+    wait_for(lambda: len(lines_of(written.out)) > 3, "its output")
+    stop(written.running)
+    written.file.close()
+    assert written.needs(newest(world)) == []
+    written.goes_on()
 
 
 def test_numpy_alone_reads_a_chain(world):

@@ -84,6 +84,18 @@ def test_a_version_whose_file_is_gone_is_left_out_and_named(world):
     assert saved.none_is_set_aside()
 
 
+def test_a_program_begins_afresh_though_all_versions_are_damaged(world):
+    saved = Saved(world, program(world, STEPS))
+    world.run("agent", "stop")
+    for manifest in (world.dir / "app").glob("v*/*.manifest"):
+        manifest.write_bytes(b"damaged")
+    refused = saved.goes_on()
+    assert refused.returncode != 0 and "damaged" in refused.stderr, refused.stderr
+    done = saved.goes_on("--fresh")
+    assert done.returncode == 0 and "restart 1" not in done.stderr, done.stderr
+    assert steps_of(world)[-1] == "end"
+
+
 def test_where_no_version_can_be_brought_back_each_is_named_and_none_is_lost(world):
     words = program(world, "data = open('data')\n" + STEPS)
     (world.folder / "data").write_text("data")

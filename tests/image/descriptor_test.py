@@ -19,7 +19,7 @@ import booted
 PYTHON = "/usr/bin/python3"
 
 
-class Given(unittest.TestCase):
+class Cut(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -51,6 +51,52 @@ class Given(unittest.TestCase):
         self.assertEqual(life.end(), code, said)
         return said
 
+
+class Nameless(Cut):
+    """Files that were removed, or never had a name."""
+
+    def test_file_without_a_name_that_is_mapped_and_open_twice(self):
+        """One file stays one: each sees what is written by the others."""
+        for name in (False, True):
+            begins = (
+                "import mmap\nfd = os.memfd_create('x')\n"
+                if not name
+                else "import mmap\nfd = os.open('x', os.O_RDWR | os.O_CREAT)\n"
+                "other = os.open('x', os.O_RDWR)\nos.unlink('x')\n"
+            ) + (
+                "os.ftruncate(fd, 9000)\nfirst = mmap.mmap(fd, 4096)\n"
+                "second = mmap.mmap(fd, 4096)\n"
+                "again = os.open(f'/proc/self/fd/{fd}', os.O_RDWR)\n"
+                "first[:3] = b'one'\nos.pwrite(again, b'end', 8997)"
+            )
+            goes_on = (
+                "second[3:6] = b'two'\nos.pwrite(again, b'six', 6)\n"
+                "print(os.pread(fd, 9, 0), first[:9], os.pread(fd, 9, 8997),\n"
+                "      os.fstat(again).st_size, flush=True)"
+            )
+            said = b"b'onetwosix' b'onetwosix' b'end' 9000\n"
+            self.assertEqual(self.waits(begins, goes_on), (said, b""))
+            (self.scratch / "ready").unlink()
+            (self.scratch / "go").unlink()
+
+    def test_file_that_never_had_a_name(self):
+        begins = (
+            "fd = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600)\nos.write(fd, b'kept')"
+        )
+        goes_on = "os.write(fd, b' too')\nprint(os.pread(fd, 9, 0), flush=True)"
+        self.assertEqual(self.waits(begins, goes_on), (b"b'kept too'\n", b""))
+
+    def test_copies_of_a_large_removed_file_take_its_room_once(self):
+        begins = (
+            "fd = os.memfd_create('x')\nos.ftruncate(fd, 40 << 20)\n"
+            "os.pwrite(fd, b'end', 40 << 20)\ncopies = [os.dup(fd) for _ in range(3)]"
+        )
+        goes_on = "print([os.pread(one, 3, 40 << 20) for one in copies], flush=True)"
+        said = b"[b'end', b'end', b'end']\n"
+        self.assertEqual(self.waits(begins, goes_on), (said, b""))
+
+
+class Given(Cut):
     def test_pipe_whose_writer_has_ended(self):
         """What is left in it is kept: as standard input, and as any other descriptor."""
         ends = os.pipe()

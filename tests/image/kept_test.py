@@ -73,11 +73,45 @@ while line := sys.stdin.readline():
 """
 
 
+# The end of its memory leaves, and returns; then the rest is written, which the kernel watches no
+# more. At each line one of these, and a checksum of all.
+LEAVES = """
+import ctypes, mmap, random, sys, zlib
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mremap.restype = ctypes.c_void_p
+libc.mmap.restype = ctypes.c_void_p
+PAGE, PAGES, END = 4096, 3000, 300
+def map_at(at, pages, protection, fixed):
+    return libc.mmap(ctypes.c_void_p(at), ctypes.c_size_t(pages * PAGE), protection, 34 | fixed,
+                     -1, 0)
+def move(source, target):
+    bytes_ = ctypes.c_size_t(END * PAGE)
+    at = libc.mremap(ctypes.c_void_p(source), bytes_, bytes_, 3, ctypes.c_void_p(target))
+    assert at == target, ctypes.get_errno()
+room = map_at(None, 3 * PAGES, 0, 0)
+start = map_at(room + PAGES * PAGE, PAGES, 3, 16)
+end, away = start + (PAGES - END) * PAGE, room + (2 * PAGES + END) * PAGE
+ctypes.memmove(start, random.Random(1).randbytes(PAGES * PAGE), PAGES * PAGE)
+place = end
+while line := sys.stdin.readline():
+    if line == "one\\n" and place == end:
+        move(end, away)
+        place = away
+    elif line == "one\\n":
+        move(away, end)
+        place = end
+        for page in range(0, PAGES - END, 100):
+            ctypes.memset(start + page * PAGE, 7, PAGE)
+    total = zlib.crc32(ctypes.string_at(start, (PAGES - END) * PAGE))
+    print(zlib.crc32(ctypes.string_at(place, END * PAGE), total), flush=True)
+"""
+
+
 @contextlib.contextmanager
-def started(pool, lines, value, stderr=None):
+def started(pool, lines, value, stderr=None, program=PROGRAM):
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "app.py"
-        path.write_text(PROGRAM)
+        path.write_text(program)
         yield Companion(pool, ["--", "/usr/bin/python3", str(path), str(value)],
                         lines.to_read, lines.out_write, stderr)
 
@@ -119,6 +153,20 @@ def test_random_changes_come_back(value, pool, memory):
     assert kept_once > 10 and kept_first > 2, sizes
 
 
+def test_a_part_that_leaves_and_returns(pool, memory):
+    lines = Lines()
+    with started(pool, lines, 1, program=LEAVES) as life:
+        lines.say("look")
+        image, _ = take_image(life, memory, None)
+        for _ in range(2):
+            said = lines.say("one")
+            image, _ = take_image(life, memory, image)
+        life.kill()
+        life = bring_back(pool, memory, image, lines.to_read, lines.out_write)
+        assert lines.say("look") == said
+        life.kill()
+
+
 def main():
     value = seed()
     pool, memory = new_pool()
@@ -127,6 +175,7 @@ def main():
         return 77
     began = time.monotonic()
     test_a_device_may_write_unseen(pool, memory)
+    test_a_part_that_leaves_and_returns(pool, memory)
     test_random_changes_come_back(value, pool, memory)
     assert time.monotonic() - began < END_S * 2
     return 0

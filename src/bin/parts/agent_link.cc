@@ -154,12 +154,31 @@ bool AgentLink::readable_by(std::uint64_t deadline) const {
   return ready > 0;
 }
 
+namespace {
+
+// Its jobs are locked until then.
+bool ends_by(const wire::PeerProcess& process, std::uint64_t deadline) {
+  if (!process.process.valid()) return true;
+  pollfd ended{process.process.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&ended, 1, milliseconds_until(deadline));
+  } while (ready < 0);  // a signal
+  return ready > 0;
+}
+
+}  // namespace
+
 Status AgentLink::wait_until_gone(double timeout_s) {
   const std::uint64_t deadline = deadline_in(timeout_s);
+  const wire::PeerProcess process = wire::process_of_peer(socket_.get());
   Status last;
   while (readable_by(deadline)) {
     const auto received = wire::receive(socket_.get());
-    if (!received.ok() && received.error().code() != Code::again) return last;
+    if (!received.ok() && received.error().code() != Code::again) {
+      if (ends_by(process, deadline)) return last;
+      break;
+    }
     if (!received.ok()) continue;
     const auto* answer = std::get_if<wire::Answer>(&received->message);
     if (answer != nullptr && answer->code != Code::ok) last = Error(answer->code, answer->json);

@@ -46,8 +46,8 @@ class AgentLink {
   Result<nlohmann::ordered_json> await_newer(const wire::AwaitNewer& version, double timeout_s);
   // With `drain` the agent brings captured versions to the disk first.
   Status shutdown(bool drain);
-  // Blocks until the agent has closed the connection, at most `timeout_s`. Errors: timeout, io
-  // (versions were lost; the message names them).
+  // Blocks until the agent has closed the connection and has ended, at most `timeout_s`. Errors:
+  // timeout, io (versions were lost; the message names them).
   Status wait_until_gone(double timeout_s);
 
  private:

@@ -344,7 +344,19 @@ void Rank::stop() {
   const VersionNumber before = session_->version();
   save();
   stopped_ = session_->version() != before;
+  if (tries_a_whole_one()) return;
   if (boot_) boot_->signal(stopped_ ? SIGKILL : SIGTERM);
+}
+
+// Collective. What the last version would have kept may be gone; one that needs nothing is tried
+// once, by the next order to stop.
+bool Rank::tries_a_whole_one() {
+  if (std::exchange(whole_one_tried_, true)) return false;
+  const auto any = company_.group().maximum(!stopped_ && objects_->base() != 0 ? 1 : 0);
+  if (!any.ok() || *any == 0) return false;
+  stopped_ = stop_tried_ = false;
+  stop_asked_ = true;
+  return true;
 }
 
 int Rank::end() {

@@ -55,6 +55,7 @@ class Rank {
   void tell_no_snapshot();
   void tell_why_not(const Error& why);
   void stop();
+  bool tries_a_whole_one();
   int end();
   double look_every_s() const;
   std::string told(const Error& why) const;
@@ -72,16 +73,17 @@ class Rank {
   std::optional<SnapshotChoice> choice_;
   CutRecord record_;  // of the last cut
   Fd signals_;
-  bool fixed_ = false;       // the image of the present save, while the program runs on
-  bool asked_ = false;       // by SIGUSR1, or a cut is to be tried again
-  bool has_child_ = false;   // at the last try, on any rank, and was told
-  bool stop_asked_ = false;  // by SIGTERM
-  bool stop_tried_ = false;  // on all ranks
-  bool stopped_ = false;     // saved and ended, as asked: all ranks
-  bool ended_ = false;       // the program, in order
-  int refused_code_ = 0;     // of a program that could not be started
-  std::string cannot_;       // why the program could not be saved at the last try
-  std::string no_snapshot_;  // why there was none, as it was told
+  bool fixed_ = false;            // the image of the present save, while the program runs on
+  bool asked_ = false;            // by SIGUSR1, or a cut is to be tried again
+  bool has_child_ = false;        // at the last try, on any rank, and was told
+  bool stop_asked_ = false;       // by SIGTERM
+  bool stop_tried_ = false;       // on all ranks
+  bool stopped_ = false;          // saved and ended, as asked: all ranks
+  bool whole_one_tried_ = false;  // in the place of a last version that was not taken
+  bool ended_ = false;            // the program, in order
+  int refused_code_ = 0;          // of a program that could not be started
+  std::string cannot_;            // why the program could not be saved at the last try
+  std::string no_snapshot_;       // why there was none, as it was told
 };
 
 }  // namespace backstay::image

@@ -3,6 +3,7 @@
 #include "capture/image/boot/events.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/nameless.h"
 #include "capture/image/boot/socket_pairs.h"
 #include "capture/image/boot/watch.h"
 
@@ -14,6 +15,8 @@ constexpr uint32_t access_mode = 3;
 constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 // O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW: of the first opening only.
 constexpr uint32_t only_at_first = 0100 | 0200 | 01000 | 0400000;
+// O_TMPFILE, which is of folders alone.
+constexpr uint32_t without_name = 020200000;
 constexpr long duplicate_above = 0;  // F_DUPFD
 constexpr long set_flags = 4;        // F_SETFL
 constexpr uint32_t not_blocking = 04000;
@@ -89,19 +92,11 @@ long open_pipe(const Tables& tables, const Descriptor& one) {
 
 // A removed file comes back as one without a name.
 long open_removed(const Tables& tables, const Descriptor& one) {
-  const long fd = system_call(__NR_memfd_create, address_of("backstay"), 0);
+  const long fd = nameless::file(tables, nameless::number_of(one.device, one.inode));
   if (fd < 0) return fd;
-  for (uint64_t done = 0; done < one.contents_bytes;) {
-    const long wrote =
-        sys_write(fd, &tables.contents[one.contents + done], one.contents_bytes - done);
-    if (wrote <= 0) break;
-    done += static_cast<uint64_t>(wrote);
-  }
   Text link;
   link << "/proc/self/fd/" << fd;
-  const long again = sys_open(link.c_str(), static_cast<int>(one.flags & ~only_at_first));
-  sys_close(fd);
-  return again;
+  return sys_open(link.c_str(), static_cast<int>(one.flags & ~only_at_first & ~without_name));
 }
 
 // What was written behind the cut is cut off: the program writes it again.
@@ -131,7 +126,7 @@ long open_one(const Tables& tables, const Descriptor& one) {
     case DescriptorKind::inherited:
       return is_inherited_again(one) ? one.number : sys_open("/dev/null", O_RDWR);
     case DescriptorKind::file:
-      if (ends_with(path, " (deleted)")) return open_removed(tables, one);
+      if (nameless::is_one(tables, one)) return open_removed(tables, one);
       break;
     default: break;
   }
@@ -206,17 +201,33 @@ void close_range(long first, long last) {
   if (first <= last) system_call(__NR_close_range, first, last, 0);
 }
 
-// What this process was started with, and the image does not have. Those that are kept lie above.
-void close_others(const Tables& tables, const long (&kept)[3]) {
+// Descriptors of ours that stay; -1: there is none. They lie above those of the image.
+struct Kept {
+  long control, launcher, watcher;
+  long files[nameless::files_max];
+  uint32_t file_count;
+
+  long first_from(long from, long none) const {
+    long first = none;
+    const auto look = [&](long one) {
+      if (one >= from && one < first) first = one;
+    };
+    look(control);
+    look(launcher);
+    look(watcher);
+    for (uint32_t i = 0; i < file_count; ++i) look(files[i]);
+    return first;
+  }
+};
+
+// What this process was started with, and the image does not have.
+void close_others(const Tables& tables, const Kept& kept) {
   constexpr long last = 0x7fffffff;
   for (long fd = 0; fd < static_cast<long>(standard); ++fd) {
-    if (!is_named(tables, static_cast<uint64_t>(fd)) && fd != kept[0]) sys_close(fd);
+    if (!is_named(tables, static_cast<uint64_t>(fd)) && fd != kept.control) sys_close(fd);
   }
   for (long from = standard; from <= last;) {
-    long next = last + 1;
-    for (const long one : kept) {
-      if (one >= from && one < next) next = one;
-    }
+    const long next = kept.first_from(from, last + 1);
     close_range(from, next - 1);
     from = next + 1;
   }
@@ -257,7 +268,12 @@ void clear_descriptors(const Tables& tables, bool reserve, long& control, Troubl
     if (launcher >= 0) move_launcher_descriptor(launcher);
   }
   if (watch::descriptor() >= 0) watch::move_descriptor(lift_descriptor(watch::descriptor()));
-  close_others(tables, {control, launcher, watch::descriptor()});
+  static Kept kept;
+  kept.file_count = nameless::lift(kept.files);
+  kept.control = control;
+  kept.launcher = launcher;
+  kept.watcher = watch::descriptor();
+  close_others(tables, kept);
   if (reserve && trouble.empty()) take_numbers(tables, trouble);
   lower_limit();
 }
@@ -273,6 +289,7 @@ void open_descriptors(const Tables& tables, Trouble& trouble) {
     sys_close(pipes[i].ends[0]);
     sys_close(pipes[i].ends[1]);
   }
+  nameless::close_all();
   lower_limit();
   system_call(__NR_chdir, address_of(tables.text(tables.identity.cwd)));
   system_call(__NR_umask, tables.identity.umask);

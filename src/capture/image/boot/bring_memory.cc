@@ -2,38 +2,14 @@
 
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/maps.h"
+#include "capture/image/boot/nameless.h"
 #include "capture/image/boot/vdso.h"
 
 namespace backstay::image {
 
 namespace {
 
-struct Shared {
-  uint64_t object = 0;
-  long fd = -1;
-};
-Shared shared[1024];
-uint32_t shared_count = 0;
-
 AreaKind kind_of(const Area& area) { return static_cast<AreaKind>(area.kind); }
-
-// The memory that several areas may show: one file without a name for each object of the image.
-long shared_fd(const Tables& tables, uint64_t object) {
-  for (uint32_t i = 0; i < shared_count; ++i) {
-    if (shared[i].object == object) return shared[i].fd;
-  }
-  if (shared_count == sizeof shared / sizeof shared[0]) return -1;
-  const long fd = system_call(__NR_memfd_create, address_of("backstay"), 1 /* MFD_CLOEXEC */);
-  uint64_t bytes = 0;
-  for (const Area& area : tables.areas) {
-    if (kind_of(area) != AreaKind::shared_memory || area.object != object) continue;
-    const uint64_t end = area.offset + (area.end - area.start);
-    if (end > bytes) bytes = end;
-  }
-  if (fd >= 0) system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
-  shared[shared_count++] = Shared{object, fd};
-  return fd;
-}
 
 // A shared mapping may become writable later, so it is opened for writing where that is allowed.
 long open_file(const Tables& tables, const Area& area) {
@@ -54,7 +30,7 @@ bool map_area(const Tables& tables, const Area& area, bool filled) {
         MAP_PRIVATE | MAP_ANONYMOUS | ((area.flags & area_grows_down) != 0 ? MAP_GROWSDOWN : 0);
   } else if (kind == AreaKind::shared_memory) {
     flags |= MAP_SHARED;
-    fd = shared_fd(tables, area.object);
+    fd = nameless::file(tables, area.object);
   } else {
     flags |= kind == AreaKind::private_file ? MAP_PRIVATE : MAP_SHARED;
     fd = open_file(tables, area);
@@ -107,7 +83,7 @@ void map_areas(const Tables& tables, Trouble& trouble) {
     if (!trouble.empty()) return;
     first = end;
   }
-  for (uint32_t i = 0; i < shared_count; ++i) sys_close(shared[i].fd);
+  nameless::close_unopened(tables);
 }
 
 uint8_t* place_of(const Tables& tables, const Run& run) {

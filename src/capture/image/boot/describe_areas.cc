@@ -5,6 +5,7 @@
 #include "capture/image/boot/elf.h"
 #include "capture/image/boot/identify.h"
 #include "capture/image/boot/maps.h"
+#include "capture/image/boot/nameless.h"
 
 namespace backstay::image {
 
@@ -61,6 +62,16 @@ uint32_t file_of(const Mapping& mapping, Tables& tables, Trouble& trouble) {
   return static_cast<uint32_t>(tables.files.size() - 1);
 }
 
+// Where file systems lie above each other, the map and stat() may name different devices.
+uint64_t object_of(const Mapping& mapping, const Tables& tables) {
+  uint64_t device = mapping.device;
+  for (const Descriptor& one : tables.descriptors) {
+    const bool same = one.inode == mapping.inode && same_text(tables.text(one.path), mapping.name);
+    if (same && nameless::is_one(tables, one)) device = one.device;
+  }
+  return nameless::number_of(device, mapping.inode);
+}
+
 bool has_file(AreaKind kind) {
   return kind == AreaKind::private_file || kind == AreaKind::shared_file;
 }
@@ -89,7 +100,7 @@ void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble
   area->start = mapping.start;
   area->end = mapping.end;
   area->offset = kind == AreaKind::anonymous ? 0 : mapping.offset;
-  area->object = kind == AreaKind::shared_memory ? mapping.inode : 0;
+  area->object = kind == AreaKind::shared_memory ? object_of(mapping, tables) : 0;
   area->kind = static_cast<uint32_t>(kind);
   area->protection = mapping.protection;
   area->flags = same_text(mapping.name, "[stack]") ? area_grows_down : 0;

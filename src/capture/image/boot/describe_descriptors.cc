@@ -78,8 +78,22 @@ bool has_both_ends(const Tables& tables, const Descriptor& one) {
   return false;
 }
 
-// A file without a name lives in the image.
+// The descriptors before this one.
+const Descriptor* same_file(const Tables& tables, const Descriptor& of) {
+  for (const Descriptor& one : tables.descriptors) {
+    if (&one == &of) break;
+    if (one.inode == of.inode && one.device == of.device) return &one;
+  }
+  return nullptr;
+}
+
+// A file without a name lives in the image, once.
 void keep_content(const Open& open, Tables& tables, Descriptor& out, Trouble& trouble) {
+  if (const Descriptor* same = same_file(tables, out)) {
+    out.contents = same->contents;
+    out.contents_bytes = same->contents_bytes;
+    return;
+  }
   Text link;
   link << "/proc/self/fd/" << open.number;
   const uint64_t bytes = open.status.bytes;

@@ -126,6 +126,24 @@ constexpr uint64_t scan_present = 8;
 constexpr uint64_t scan_swapped = 16;
 constexpr uint64_t scan_zero = 32;
 
+// Of an area, which is one mapping: its first page tells.
+bool is_watched(long fd, const Area& area) {
+  Range range{};
+  Scan scan{sizeof scan,
+            scan_watched_alone,
+            area.start,
+            area.start + page_bytes,
+            0,
+            reinterpret_cast<uint64_t>(&range),
+            1,
+            0,
+            0,
+            0,
+            scan_present | scan_swapped,
+            scan_present};
+  return system_call(__NR_ioctl, fd, scan_call, address_of(&scan)) >= 0;
+}
+
 // False where this kernel does not know it, the area is not watched, or the row is full (`full`).
 bool scan_pages(long fd, const Area& area, Which which, Watching watching, Row<Run>& runs,
                 bool& full) {
@@ -225,6 +243,10 @@ void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs
       trouble << "/proc/self/pagemap cannot be read (error " << -fd << ")";
       return;
     }
+    // The kernel watches a mapping no more, yet keeps what it noted of its pages, where another one
+    // was moved (mremap) and has become a part of it.
+    const bool was_watched = watching == Watching::goes_on && is_watched(fd, area);
+    if (watching == Watching::goes_on && !was_watched) watching = Watching::begins;
     if (which != Which::present || !watch::add(area)) watching = Watching::off;
     bool found = !without_scan && scan_pages(fd, area, which, watching, runs, full);
     if (!found && !full && watching != Watching::off) {

@@ -3,7 +3,9 @@
 // page after a look costs one fault, which the kernel handles by itself.
 //
 // The notes belong to the mapping: memory that is mapped anew, moved or not watched yet counts as
-// written. The control thread holds the descriptor; a child that the program forks is not watched.
+// written; so does a mapping of which another one has become a part by being moved (mremap), as the
+// kernel ends its watch. The control thread holds the descriptor; a child that the program forks is
+// not watched.
 #pragma once
 
 #include "capture/image/boot/tables.h"

@@ -1,0 +1,96 @@
+#include "capture/image/boot/nameless.h"
+
+#include "capture/image/boot/bring_back.h"
+
+namespace backstay::image::nameless {
+
+namespace {
+
+constexpr uint32_t device_shift = 40;
+
+struct File {
+  uint64_t number = 0;
+  long fd = -1;
+};
+File files[files_max];
+uint32_t count = 0;
+
+const Descriptor* descriptor_of(const Tables& tables, uint64_t number) {
+  for (const Descriptor& one : tables.descriptors) {
+    if (is_one(tables, one) && number_of(one.device, one.inode) == number) return &one;
+  }
+  return nullptr;
+}
+
+// Of one that is not open it is known how far it is mapped.
+uint64_t mapped_bytes(const Tables& tables, uint64_t number) {
+  uint64_t bytes = 0;
+  for (const Area& area : tables.areas) {
+    if (area.kind != static_cast<uint32_t>(AreaKind::shared_memory) || area.object != number) {
+      continue;
+    }
+    const uint64_t end = area.offset + (area.end - area.start);
+    if (end > bytes) bytes = end;
+  }
+  return bytes;
+}
+
+void fill(const Tables& tables, const Descriptor& from, long fd) {
+  for (uint64_t done = 0; done < from.contents_bytes;) {
+    const long wrote =
+        system_call(__NR_pwrite64, fd, address_of(&tables.contents[from.contents + done]),
+                    static_cast<long>(from.contents_bytes - done), static_cast<long>(done));
+    if (wrote <= 0) return;
+    done += static_cast<uint64_t>(wrote);
+  }
+}
+
+}  // namespace
+
+uint64_t number_of(uint64_t device, uint64_t inode) { return inode ^ (device << device_shift); }
+
+bool is_one(const Tables& tables, const Descriptor& one) {
+  return one.kind == static_cast<uint32_t>(DescriptorKind::file) &&
+         ends_with(tables.text(one.path), " (deleted)");
+}
+
+long file(const Tables& tables, uint64_t number) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (files[i].number == number) return files[i].fd;
+  }
+  constexpr long too_many = -24;  // EMFILE
+  if (count == files_max) return too_many;
+  const long made = system_call(__NR_memfd_create, address_of("backstay"), 1 /* MFD_CLOEXEC */);
+  const long fd = made < 0 ? made : lift_descriptor(made);  // its number may be one of the image's
+  if (fd < 0) return fd;
+  const Descriptor* open = descriptor_of(tables, number);
+  const uint64_t bytes = open != nullptr ? open->bytes : mapped_bytes(tables, number);
+  system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
+  if (open != nullptr) fill(tables, *open, fd);
+  files[count++] = File{number, fd};
+  return fd;
+}
+
+void close_unopened(const Tables& tables) {
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (descriptor_of(tables, files[i].number) != nullptr) {
+      files[left++] = files[i];
+    } else {
+      sys_close(files[i].fd);
+    }
+  }
+  count = left;
+}
+
+uint32_t lift(long (&numbers)[files_max]) {
+  for (uint32_t i = 0; i < count; ++i) numbers[i] = files[i].fd = lift_descriptor(files[i].fd);
+  return count;
+}
+
+void close_all() {
+  for (uint32_t i = 0; i < count; ++i) sys_close(files[i].fd);
+  count = 0;
+}
+
+}  // namespace backstay::image::nameless

@@ -1,0 +1,28 @@
+// Files without a name that an image holds: removed ones, memfds, shared memory that has no file.
+// The same one may be mapped several times, and be open several times. Used by a restart, one
+// thread.
+#pragma once
+
+#include "capture/image/boot/tables.h"
+
+namespace backstay::image::nameless {
+
+inline constexpr uint32_t files_max = 1024;
+
+// Which one it is: the number that the areas have which show it (docs/format/image.md, "areas").
+uint64_t number_of(uint64_t device, uint64_t inode);
+// This descriptor has one open.
+bool is_one(const Tables& tables, const Descriptor& one);
+
+// A descriptor of the new one, which stays until close_all(). It is made when it is asked for
+// first, as long as it was, and with the bytes that a descriptor of the image holds. Negative: an
+// error.
+long file(const Tables& tables, uint64_t number);
+
+// When all areas are mapped: only those that descriptors of the image have open stay.
+void close_unopened(const Tables& tables);
+// They move above all numbers of the image; `numbers` gets the new ones. Returns how many.
+uint32_t lift(long (&numbers)[files_max]);
+void close_all();
+
+}  // namespace backstay::image::nameless
