@@ -152,11 +152,15 @@ class LogReader {
   double counted_s_ = 0;        // of it, as if no version were brought back
 };
 
-// A version that is in memory alone when a newer one comes is not written: nothing is lost by it.
-std::string replaced_text(const RunSummary& summary) {
+// A version that is in memory alone when a newer one comes is not written. Readers took the smaller
+// number for a loss, so it is explained.
+std::string rest_text(const RunSummary& summary) {
   const std::uint64_t local = summary.reached.at("local");
-  if (local >= summary.versions || summary.newest_level == "captured") return "";
-  return fmt::format(" (newer ones took the place of {})", summary.versions - local);
+  if (local >= summary.versions) return "";
+  if (summary.newest_level == "captured") return " so far";
+  const std::uint64_t rest = summary.versions - local;
+  return fmt::format(" (a newer one replaced {} before; nothing is lost by that)",
+                     rest == 1 ? "the other" : fmt::format("each of the other {}", rest));
 }
 
 std::string levels_text(const RunSummary& summary) {
@@ -164,7 +168,7 @@ std::string levels_text(const RunSummary& summary) {
   for (const std::string level : levels) {
     const std::uint64_t count = summary.reached.at(level);
     if (count > 0) text += fmt::format(", {} {}", count, level);
-    if (count > 0 && level == "local") text += replaced_text(summary);
+    if (count > 0 && level == "local") text += rest_text(summary);
   }
   return text.empty() ? ", none on a disk yet" : text;
 }
