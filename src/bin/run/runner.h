@@ -115,6 +115,7 @@ class Runner {
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
   bool files_are_home() const;
+  void say_if_nothing_was_captured() const;
   int finish(int code);
   void requeue();
 
