@@ -208,7 +208,8 @@ std::vector<Json> jobs_of(const Json& status) {
   for (const Json& job : status.value("jobs", Json::array())) {
     if (job.is_object()) jobs.push_back(job);
   }
-  std::ranges::stable_partition(jobs, [](const Json& job) { return connected(job) > 0; });
+  std::stable_partition(jobs.begin(), jobs.end(),
+                        [](const Json& job) { return connected(job) > 0; });
   return jobs;
 }
 
