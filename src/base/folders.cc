@@ -1,6 +1,7 @@
 #include "base/folders.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -44,16 +45,24 @@ bool is_about_the_path(int sys_errno) {
          sys_errno == ENAMETOOLONG || sys_errno == EINVAL;
 }
 
+Error with_advice(const Error& why, std::string_view keys) {
+  const std::string message =
+      why.message() + ": set " + std::string(keys) + " to a folder that you may write to";
+  return {is_about_the_path(why.sys_errno()) ? Code::config : why.code(), message, why.sys_errno()};
+}
+
 }  // namespace
 
 Status make_chosen_folder(const std::string& path, std::string_view keys) {
   const Status made = make_folders(path);
   if (made.ok()) return {};
-  const Error& why = made.error();
-  const std::string message =
-      why.message() + ": set " + std::string(keys) + " to a folder that you may write to";
-  return Error(is_about_the_path(why.sys_errno()) ? Code::config : why.code(), message,
-               why.sys_errno());
+  return with_advice(made.error(), keys);
+}
+
+Status make_writable_folder(const std::string& path, std::string_view keys) {
+  BACKSTAY_TRY(make_chosen_folder(path, keys));
+  if (::access(path.c_str(), W_OK | X_OK) == 0) return {};
+  return with_advice(errno_error("write to the folder " + path, errno), keys);
 }
 
 }  // namespace backstay

@@ -27,4 +27,7 @@ Status make_folders(const std::string& path, std::vector<std::string>* made = nu
 // disk).
 Status make_chosen_folder(const std::string& path, std::string_view keys);
 
+// The same, and that this process may make files in it: a folder that was there may be read-only.
+Status make_writable_folder(const std::string& path, std::string_view keys);
+
 }  // namespace backstay

@@ -94,8 +94,49 @@ TEST(RunSummary, AVersionThatANewerOneReplacedIsNoLoss) {
                            .finished("a", 170)
                            .read();
   EXPECT_EQ(sentences(summary, daly, {}).front(),
-            "2 versions in 1 min 10 s, 1 local (newer ones took the place of 1), 1 protected; the "
-            "newest, 2, is protected");
+            "2 versions in 1 min 10 s, 1 local (a newer one replaced the other before; nothing is "
+            "lost by that), 1 protected; the newest, 2, is protected");
+}
+
+TEST(RunSummary, AVersionOnItsWayToTheDiskIsNoLoss) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .captured("a", 150, 1, 1)
+                           .level("local", "a", 152, 1)
+                           .captured("a", 160, 2, 1)
+                           .captured("a", 165, 3, 1)
+                           .finished("a", 170)
+                           .read();
+  EXPECT_EQ(sentences(summary, daly, {}).front(),
+            "3 versions in 1 min 10 s, 1 local so far; the newest, 3, is captured");
+}
+
+// One that keeps chunks of an older version is captured once it is on the disk.
+TEST(RunSummary, AVersionThatIsLocalBeforeItIsCapturedIsLocal) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .captured("a", 150, 1, 1)
+                           .level("local", "a", 152, 1)
+                           .level("local", "a", 160, 2)
+                           .captured("a", 160, 2, 1)
+                           .finished("a", 170)
+                           .read();
+  EXPECT_EQ(sentences(summary, daly, {}).front(),
+            "2 versions in 1 min 10 s, 2 local; the newest, 2, is local");
+}
+
+TEST(RunSummary, SeveralVersionsThatNewerOnesReplacedAreNoLoss) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .captured("a", 150, 1, 1)
+                           .captured("a", 160, 2, 1)
+                           .captured("a", 165, 3, 1)
+                           .level("local", "a", 166, 3)
+                           .finished("a", 170)
+                           .read();
+  EXPECT_THAT(sentences(summary, daly, {}).front(),
+              HasSubstr("1 local (a newer one replaced each of the other 2 before; nothing is lost "
+                        "by that)"));
 }
 
 TEST(RunSummary, LargeSharesAndShortWaitsAreWrittenOut) {
@@ -145,6 +186,8 @@ TEST(RunSummary, ARefusedRestartIsNoFailure) {
       Log().begin("a", 100).add("refused", "a", 101, R"(,"why":"3 ranks")").died("a", 102).read();
   EXPECT_EQ(summary.failures, 0u);
   EXPECT_EQ(summary.lost_s, 0);
+  EXPECT_EQ(why_no_version(summary, daly),
+            "no version was taken: what was saved before was refused");
 }
 
 TEST(RunSummary, RunsOfOthersAndOtherLinesDoNotCount) {

@@ -50,6 +50,14 @@ TEST(StatusText, JobsWithTheNewestVersionFirst) {
                   StartsWith("  version    2"), StartsWith("empty"), "  no version yet"));
 }
 
+TEST(StatusText, JobsThatRunComeFirst) {
+  const Json ended{{"job", "a"}, {"ranks", 1}, {"connected", 0}};
+  const Json runs{{"job", "b"}, {"ranks", 1}, {"connected", 1}};
+  EXPECT_THAT(
+      job_lines(Json{{"jobs", Json::array({ended, runs})}}, 2),
+      ElementsAre(StartsWith("b "), "  no version yet", StartsWith("a "), "  no version yet"));
+}
+
 TEST(StatusText, CapturedFilesThatAreNotAtHomeHaveALine) {
   Json job{{"job", "lj.files.n0"}, {"versions", Json::array({version(1, "local", 9, 9)})}};
   job["home"] = {{"waiting", 3},

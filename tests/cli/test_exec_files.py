@@ -46,6 +46,16 @@ int main(void) {
 """
 
 
+WRITER = r"""
+#include <stdio.h>
+int main(void) {
+  static char bytes[300000];
+  FILE* file = fopen("out/a.restart", "w");
+  return fwrite(bytes, sizeof bytes, 1, file) != 1 || fclose(file) != 0;
+}
+"""
+
+
 def outcome(world, launcher, *options):
     (world.folder / "out").mkdir()
     compiled(SOLVER, world.folder / "solver")
@@ -69,3 +79,14 @@ def test_without_the_library_half_a_file_is_left(world):
     """What the other test would see if nothing were captured."""
     done, _ = outcome(world, HERE[0])
     assert done.returncode != 0 and "torn" in done.stdout
+
+
+def test_a_pattern_that_fits_no_file_is_told(world):
+    (world.folder / "out").mkdir()
+    program = world.folder / "writer"
+    compiled(WRITER, program)
+    told = "backstay run: no file was captured: "
+    good = world.run("run", "--capture-files", "out/*.restart", "--", program)
+    assert good.returncode == 0 and told not in good.stderr, good.stderr
+    wrong = world.run("run", "--capture-files", "out/*.restrat", "--", program)
+    assert wrong.returncode == 0 and told in wrong.stderr, wrong.stderr

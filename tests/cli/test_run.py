@@ -58,6 +58,44 @@ def test_stops_restarting_when_nothing_new_is_saved(world):
     assert "before they saved a new version" in done.stderr
 
 
+NO_FOLDER = "the folder of the versions cannot be used: "
+
+
+def read_only(world, command):
+    """The words that run a shell command in which the world's folder of versions is read-only."""
+    world.dir.mkdir(exist_ok=True)
+    words = ["unshare", "-rm", "bash", "-c",
+             'mount --bind -o ro "$BACKSTAY_DIR" "$BACKSTAY_DIR" && "$@"', "-"]
+    tried = subprocess.run([*words, "true"], env=world.env, capture_output=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    return [*words, *map(str, command)]
+
+
+def test_a_read_only_folder_of_versions_starts_nothing(world):
+    program = script(world, "echo started; exit 3\n")
+    done = subprocess.run(read_only(world, [PROGRAM, "run", "--", program]), env=world.env,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and done.stdout == "", done
+    assert NO_FOLDER in done.stderr and "Read-only file system" in done.stderr, done.stderr
+    assert "set storage.dir" in done.stderr and str(world.dir) in done.stderr, done.stderr
+
+
+def test_a_folder_of_versions_that_cannot_be_made_starts_nothing(world):
+    program = script(world, "echo started; exit 3\n")
+    (world.folder / "plain").write_text("")
+    done = world.run("run", "--", program, env={"BACKSTAY_DIR": f"{world.folder}/plain/versions"})
+    assert done.returncode == 2 and done.stdout == "", done
+    assert NO_FOLDER in done.stderr and "Not a directory" in done.stderr, done.stderr
+
+
+def test_a_folder_of_versions_that_goes_away_ends_the_restarts(world):
+    program = script(world, 'echo started; rm -r "$BACKSTAY_DIR"; : >"$BACKSTAY_DIR"; exit 3\n')
+    done = world.run("run", "--", program)
+    assert done.returncode == 3 and done.stdout == "started\n", done
+    assert "not tried again, as it would be refused again: " + NO_FOLDER in done.stderr, done.stderr
+
+
 def test_says_which_version_it_comes_back_from(world):
     world.golden("program")  # its records name another job: it does not count
     program = script(world, "exit 3\n")

@@ -73,9 +73,13 @@ def test_stopped_and_started_again(world, launcher):
     told = finish(running, 143)
     assert "from version 1" in told, told
     wait_for(lambda: newest(world) == 1, "the version on the disk")
-    assert world.json("show", "app")["process"]["rank"] == 0
+    listed = world.json("show", "app")
+    assert listed["process"]["rank"] == 0
+    assert [one["rank"] for one in listed["processes"]] == list(range(RANKS))
+    assert f"rank 0 of {RANKS}; --rank N shows another" in world.run("show", "app").stdout
     shown = world.run("show", "app", "--rank", RANKS - 1).stdout
-    assert f"rank {RANKS - 1}; --rank N shows another" in shown, shown
+    pid = listed["processes"][-1]["pid"]
+    assert f"PROCESS {pid} of " in shown and f"rank {RANKS - 1} of {RANKS}; " in shown, shown
     assert any(not text.endswith(f"of {RANKS}\n") for text in outputs(world).values())
     finish(begin(world, launcher, RANKS, words))
     assert outputs(world) == expected

@@ -137,6 +137,15 @@ def test_verify_what_is_no_file(world, name, put):
     assert world.run("verify", "golden").returncode == 0
 
 
+def test_show_of_a_damaged_manifest_names_the_version_and_the_file(world):
+    manifest = world.golden() / "node-0000000.manifest"
+    flip(manifest, 300)
+    done = world.run("show", "golden")
+    assert done.returncode == 4 and done.stdout == "", done
+    assert "golden version 12: " in done.stderr and str(manifest) in done.stderr, done.stderr
+    assert "`backstay verify golden 12`" in done.stderr, done.stderr
+
+
 def test_verify_while_retention_takes_the_version(world):
     folder = world.golden()
     flip(folder / "node-0000000.segment", 4096)  # as a newer version's bytes would

@@ -59,6 +59,7 @@ struct Content {
   std::size_t not_home = 0;           // of these files
   std::optional<image::Image> image;  // of a program that does not use Backstay: its first rank
   Rank image_rank = 0;
+  std::vector<SavedProcess> processes;  // all that are here
   std::vector<format::Need> needs;
   std::string program;  // "": not known
   Result<Copies> copies = Error(Code::agent_lost, "");
@@ -98,6 +99,8 @@ Status add_regions(Content& content, NodeReader& reader, const format::ObjectEnt
   if (object.id.kind != format::ObjectKind::regions) return {};
   BACKSTAY_ASSIGN(auto image, reader.image(object));
   if (image) {
+    content.processes.push_back(
+        saved_process(*image, static_cast<Rank>(object.id.number), object.bytes));
     if (!content.image || object.id.number < content.image_rank) {
       content.image = std::move(image);
       content.image_rank = static_cast<Rank>(object.id.number);
@@ -131,10 +134,19 @@ Status count_not_home(Content& content, Stored& stored, NodeReader& reader,
   return {};
 }
 
+// Errors: those of the file, with its path.
+Result<format::Manifest> manifest_of(Stored& stored, const format::CommitRecord& record,
+                                     const std::string& job, NodeId node) {
+  auto manifest = agent::read_manifest(stored.tier(), job, record, node);
+  const std::string name = format::manifest_name(format::version_folder(job, record.version), node);
+  const bool named = manifest.ok() || manifest.error().message().find(name) != std::string::npos;
+  return named ? std::move(manifest) : manifest.error().context(stored.dir() + "/" + name);
+}
+
 Status add_node(Stored& stored, Content& content, const std::string& job, NodeId node,
                 std::int64_t rank) {
   BACKSTAY_ASSIGN(const format::Manifest manifest,
-                  agent::read_manifest(stored.tier(), job, content.version.record, node));
+                  manifest_of(stored, content.version.record, job, node));
   BACKSTAY_ASSIGN(NodeReader reader, NodeReader::open(stored.tier(), manifest));
   content.segment_bytes += manifest.segment_bytes;
   content.needs = format::both_needs(content.needs, manifest.needs);
@@ -207,9 +219,12 @@ void print_not_home(const Content& content, const std::string& job) {
 
 void print_process(const Content& content) {
   if (!content.image) return;
-  if (content.version.record.ranks > 1)
-    fmt::print("\nrank {}; --rank N shows another\n", content.image_rank);
-  fmt::print("{}", image_text(*content.image));
+  const Rank ranks = content.version.record.ranks;
+  const std::string whose = ranks > 1 ? fmt::format("  rank {} of {}; --rank N shows another\n",
+                                                    content.image_rank, ranks)
+                                      : "";
+  if (content.processes.size() > 1) fmt::print("{}", processes_text(content.processes));
+  fmt::print("{}", image_text(*content.image, whose));
 }
 
 Json process_json(const Content& content) {
@@ -304,7 +319,18 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"streams", content.streams.json()},
           {"files", files_json(content.files)},
           {"files_not_home", content.not_home},
-          {"process", process_json(content)}};
+          {"process", process_json(content)},
+          {"processes", processes_json(content.processes)}};
+}
+
+// Says which version it is, and what helps: a restart would find out by itself.
+Error unreadable(const Error& error, const std::string& job, VersionNumber number) {
+  const Error named = error.context(fmt::format("{} version {}", job, number));
+  if (!agent::is_damage(error.code())) return named;
+  return {named.code(),
+          fmt::format("{}; `backstay verify {} {}` sets a damaged version aside, `backstay ls {}` "
+                      "shows the others",
+                      named.message(), job, number, job)};
 }
 
 Result<int> show(const ShowOptions& options) {
@@ -323,8 +349,10 @@ Result<int> show(const ShowOptions& options) {
         fmt::format("{} version {} is incomplete: being written, or left by a crash", job, number));
   }
   BACKSTAY_ASSIGN(content.nodes, stored.nodes(job, number));
-  for (const NodeId node : content.nodes)
-    BACKSTAY_TRY(add_node(stored, content, job, node, options.rank));
+  for (const NodeId node : content.nodes) {
+    const Status added = add_node(stored, content, job, node, options.rank);
+    if (!added.ok()) return unreadable(added.error(), job, number);
+  }
   content.files = latest_of_each_path(std::move(content.files));
   if (content.objects_here == 0)
     return Error(Code::not_found,

@@ -88,15 +88,54 @@ std::string name_of(const image::Thread& thread) {
   return printable(std::string(thread.name, end));
 }
 
+constexpr std::size_t listed_max = 20;  // processes in the text
+
+void sort_by_rank(std::vector<SavedProcess>& processes) {
+  std::ranges::sort(processes, {}, &SavedProcess::rank);
+}
+
 }  // namespace
 
-std::string image_text(const image::Image& image) {
+SavedProcess saved_process(const image::Image& image, Rank rank, std::uint64_t bytes) {
   const image::Identity& identity = image.identity;
-  std::string out =
-      fmt::format("\nPROCESS {} of {}, in {}\n  {}, interpreter {}\n  saved on Linux {}, host {}\n",
-                  identity.pid, text(image, identity.program), text(image, identity.cwd),
-                  count_text(image.threads.size(), "thread"), text(image, identity.interpreter),
-                  text(image, identity.kernel), text(image, identity.host));
+  return {rank, identity.pid, text(image, identity.host), image.threads.size(), bytes};
+}
+
+std::string processes_text(std::vector<SavedProcess> processes) {
+  sort_by_rank(processes);
+  Table table({">RANK", ">PROCESS", "HOST", ">THREADS", ">SAVED"});
+  for (const SavedProcess& one : processes) {
+    if (&one == processes.data() + listed_max) break;
+    table.add({std::to_string(one.rank), std::to_string(one.pid), one.host,
+               std::to_string(one.threads), bytes_text(one.bytes)});
+  }
+  std::string out = "\n" + table.text();
+  if (processes.size() > listed_max)
+    out += fmt::format("and {} more (--json lists all)\n",
+                       count_text(processes.size() - listed_max, "process"));
+  return out;
+}
+
+Json processes_json(std::vector<SavedProcess> processes) {
+  sort_by_rank(processes);
+  Json list = Json::array();
+  for (const SavedProcess& one : processes) {
+    list.push_back({{"rank", one.rank},
+                    {"pid", one.pid},
+                    {"host", one.host},
+                    {"threads", one.threads},
+                    {"bytes", one.bytes}});
+  }
+  return list;
+}
+
+std::string image_text(const image::Image& image, const std::string& whose) {
+  const image::Identity& identity = image.identity;
+  std::string out = fmt::format(
+      "\nPROCESS {} of {}, in {}\n{}  {}, interpreter {}\n  saved on Linux {}, host {}\n",
+      identity.pid, text(image, identity.program), text(image, identity.cwd), whose,
+      count_text(image.threads.size(), "thread"), text(image, identity.interpreter),
+      text(image, identity.kernel), text(image, identity.host));
   return out + "\n" + map_text(image) + "\n" + descriptors_text(image);
 }
 

@@ -200,10 +200,24 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t indent, st
   return lines;
 }
 
+namespace {
+
+// Those that run come first: a screen may have no room for all.
+std::vector<Json> jobs_of(const Json& status) {
+  std::vector<Json> jobs;
+  for (const Json& job : status.value("jobs", Json::array())) {
+    if (job.is_object()) jobs.push_back(job);
+  }
+  std::stable_partition(jobs.begin(), jobs.end(),
+                        [](const Json& job) { return connected(job) > 0; });
+  return jobs;
+}
+
+}  // namespace
+
 std::vector<std::string> job_lines(const Json& status, std::size_t versions_max) {
   std::vector<std::string> lines;
-  for (const Json& job : status.value("jobs", Json::array())) {
-    if (!job.is_object()) continue;
+  for (const Json& job : jobs_of(status)) {
     lines.push_back(job_line(job));
     std::vector<Json> versions = job.value("versions", std::vector<Json>{});
     std::sort(versions.begin(), versions.end(), [](const Json& a, const Json& b) {

@@ -24,6 +24,7 @@
 #include "bin/run/captured_command.h"
 #include "bin/run/restart_policy.h"
 #include "bin/run/runner.h"
+#include "bin/run/storage_here.h"
 #include "bin/run/transparent.h"
 #include "client/launch.h"
 #include "client/run_mark.h"
@@ -116,7 +117,7 @@ bool program_is_at_fault(const Error& error) {
   return error.code() == Code::not_found || error.code() == Code::permission;
 }
 
-// Errors: busy (another program of the job runs), those of the hosts.
+// Errors: busy (another program of the job runs), those of the hosts, those of storage.dir.
 Status make_ready(Runner& runner, const std::optional<LauncherLine>& launcher, const Config& config,
                   const std::string& job, bool agents_of_its_own) {
   // While another program of this job runs, its versions would be taken for ours, and ours would
@@ -127,7 +128,10 @@ Status make_ready(Runner& runner, const std::optional<LauncherLine>& launcher, c
   }
   BACKSTAY_TRY(runner.prepare(launcher));
   if (!agents_of_its_own) BACKSTAY_TRY(runner.clear());
-  if (runner.needs_agent()) BACKSTAY_TRY(refuse_served(config, job));
+  if (runner.needs_agent()) {
+    BACKSTAY_TRY(check_storage_here(config, job));
+    BACKSTAY_TRY(refuse_served(config, job));
+  }
   return client::refuse_running(config.storage.dir, job);
 }
 

@@ -57,12 +57,12 @@ class LogReader {
       summary_.why_not = "the program could not be saved, because " + event.value("why", "");
     }
     if (kind == "restored") restored(event);
-    if (kind == "refused") runs_[run].refused = true;
+    if (kind == "refused") runs_[run].refused = summary_.refused = true;
     if (kind == "rank_left" && event.value("lost", false)) lost(run, at);
     if (kind == "rank_left" || kind == "run_end") runs_[run].end_ns = at;
     if (kind == "run_end" && run == last_run_) summary_.ended = true;
     if (std::ranges::find(levels, kind) != std::end(levels))
-      reached(kind, event.value("version", VersionNumber{0}));
+      reached_[kind].insert(event.value("version", VersionNumber{0}));
   }
 
   RunSummary result() {
@@ -78,8 +78,10 @@ class LogReader {
     if (ended_so) count_lost(versions_.empty() ? 0 : versions_.rbegin()->second);
     summary_.newest_level = "captured";
     for (const char* level : levels) {
-      summary_.reached[level] = reached_[level].size();
-      if (reached_[level].contains(summary_.newest)) summary_.newest_level = level;
+      const auto& reached = reached_[level];
+      summary_.reached[level] = static_cast<std::uint64_t>(std::ranges::count_if(
+          versions_, [&](const auto& one) { return reached.contains(one.first); }));
+      if (reached.contains(summary_.newest)) summary_.newest_level = level;
     }
     return summary_;
   }
@@ -93,7 +95,7 @@ class LogReader {
   // Called again if another agent takes the node over.
   void begin(const std::string& run, std::uint64_t at) {
     const auto [place, fresh] = runs_.try_emplace(run);
-    summary_.ended = false;
+    summary_.ended = summary_.refused = false;
     last_run_ = run;
     if (!fresh) return;
     place->second = {.begin_ns = at, .end_ns = at};
@@ -139,24 +141,25 @@ class LogReader {
     failure_.reset();
   }
 
-  void reached(const std::string& level, VersionNumber version) {
-    if (versions_.contains(version)) reached_[level].insert(version);
-  }
-
   RunSummary summary_;
   std::map<std::string, Run> runs_;
   std::string last_run_;
   std::map<VersionNumber, std::uint64_t> versions_;  // -> when its capture began
+  // Also versions of earlier runs. A version that needs older ones is local before it is captured.
   std::map<std::string, std::set<VersionNumber>> reached_;
   std::optional<Run> failure_;  // the last one, until a restart has brought something back
   double counted_s_ = 0;        // of it, as if no version were brought back
 };
 
-// A version that is in memory alone when a newer one comes is not written: nothing is lost by it.
-std::string replaced_text(const RunSummary& summary) {
+// A version that is in memory alone when a newer one comes is not written. Readers took the smaller
+// number for a loss, so it is explained.
+std::string rest_text(const RunSummary& summary) {
   const std::uint64_t local = summary.reached.at("local");
-  if (local >= summary.versions || summary.newest_level == "captured") return "";
-  return fmt::format(" (newer ones took the place of {})", summary.versions - local);
+  if (local >= summary.versions) return "";
+  if (summary.newest_level == "captured") return " so far";
+  const std::uint64_t rest = summary.versions - local;
+  return fmt::format(" (a newer one replaced {} before; nothing is lost by that)",
+                     rest == 1 ? "the other" : fmt::format("each of the other {}", rest));
 }
 
 std::string levels_text(const RunSummary& summary) {
@@ -164,7 +167,7 @@ std::string levels_text(const RunSummary& summary) {
   for (const std::string level : levels) {
     const std::uint64_t count = summary.reached.at(level);
     if (count > 0) text += fmt::format(", {} {}", count, level);
-    if (count > 0 && level == "local") text += replaced_text(summary);
+    if (count > 0 && level == "local") text += rest_text(summary);
   }
   return text.empty() ? ", none on a disk yet" : text;
 }
@@ -233,6 +236,7 @@ std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
   if (summary.runs == 0)
     return "no version was taken: as far as this node's event log shows, no rank called Backstay, "
            "or each was refused";
+  if (summary.refused) return "no version was taken: what was saved before was refused";
   const std::string ran =
       fmt::format("no version was taken in {}", duration_text(summary.longest_run_s));
   if (!summary.why_not.empty()) return ran + ": " + summary.why_not;

@@ -24,6 +24,7 @@ struct FirstDue {
 struct RunSummary {
   unsigned runs = 0;  // in which ranks connected on this node
   bool ended = true;  // the log has the end of the last one: until then lines may be on their way
+  bool refused = false;  // the last one: its ranks could not use what was saved
   // The agent knows a run, and its log has none yet, as its disk is busy: versions may be there.
   bool unwritten = false;
   unsigned failures = 0;

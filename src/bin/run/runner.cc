@@ -16,6 +16,7 @@
 #include "bin/run/kept_copies.h"
 #include "bin/run/lost_hosts.h"
 #include "bin/run/slurm.h"
+#include "bin/run/storage_here.h"
 #include "bin/run/take_over.h"
 #include "client/due_policy.h"
 
@@ -290,6 +291,13 @@ std::string Runner::where_it_starts(const Newest& newest, bool same_command) con
   return none_since ? fmt::format("{}, as {} asks", wish, option) : text;
 }
 
+// Why another start would fail as this one did; "" where it need not.
+std::string Runner::refusal() const {
+  const Status storage = needs_agent() ? check_storage_here(config_, job_) : Status();
+  return storage.ok() ? refusal_since(config_, job_, began_ns_, hosts_.get())
+                      : storage.error().message();
+}
+
 bool Runner::try_again(int code) {
   const auto next = hosts_ ? hosts_->replace() : RunHosts::Next::same;
   const Newest newest = this->newest();
@@ -301,7 +309,7 @@ bool Runner::try_again(int code) {
     return false;
   }
   const bool lost = next == RunHosts::Next::replaced;
-  const std::string refusal = lost ? "" : refusal_since(config_, job_, began_ns_, hosts_.get());
+  const std::string refusal = lost ? "" : this->refusal();
   const auto decision = policy_.after_failure(newest.version, lost, !refusal.empty());
   const bool again = say_decision(decision, code, newest, refusal);
   if (again && options_.transparent && from_the_beginning(newest)) output_.cut_back();

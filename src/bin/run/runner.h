@@ -103,6 +103,7 @@ class Runner {
   Newest newest() const;
   bool from_the_beginning(const Newest& newest) const;
   std::string where_it_starts(const Newest& newest, bool same_command) const;
+  std::string refusal() const;
   bool try_again(int code);
   bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
                     const std::string& refusal) const;
@@ -114,6 +115,7 @@ class Runner {
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
   bool files_are_home() const;
+  void say_if_nothing_was_captured() const;
   int finish(int code);
   void requeue();
 

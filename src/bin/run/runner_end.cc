@@ -13,6 +13,7 @@
 #include "bin/run/runner.h"
 #include "bin/run/slurm.h"
 #include "client/due_policy.h"
+#include "client/files_job.h"
 
 namespace backstay::bin {
 namespace {
@@ -107,8 +108,20 @@ bool Runner::files_are_home() const {
   return false;
 }
 
+// A pattern that fits no file would go unnoticed until a restart finds nothing.
+void Runner::say_if_nothing_was_captured() const {
+  const bool through_pool = options_.capture.any() && config_.capture.close != "home";
+  if (!through_pool || hosts_ || options_.quiet || first_began_ns_ == 0 || busy_) return;
+  const Newest newest = newest_version(config_, client::files_job_name(job_), nullptr);
+  if (newest.captured_ns >= first_began_ns_) return;
+  say("nothing_captured",
+      "no file was captured: none of 256 KiB or more that the program itself opened, wrote and "
+      "closed fits --capture-files (docs/guide/files.md)");
+}
+
 int Runner::finish(int code) {
   const bool home = files_are_home();
+  if (code == 0) say_if_nothing_was_captured();
   if (!home && code == 0) code = exit_failed;
   home ? copies_.end() : copies_.cut();
   say_what_is_not_saved();
