@@ -82,7 +82,9 @@ TEST_F(RestartBase, IsNoneWhereARankReadsFromAnotherNode) {
   agent.put_at(1, file1);
   bring_back(agent);
   EXPECT_FALSE(agent.rank(0).plan.may_be_base || agent.rank(2).plan.may_be_base);
-  EXPECT_THAT(find_base(agent.state(), 7).error().message(), HasSubstr("brought back last"));
+  const auto base = find_base(agent.state(), 7);
+  ASSERT_FALSE(base.ok());
+  EXPECT_THAT(base.error().message(), HasSubstr("brought back last"));
 }
 
 TEST_F(RestartBase, IsNoneWhereARankReadsFromSharedStorage) {

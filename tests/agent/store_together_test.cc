@@ -11,6 +11,7 @@
 #include "agent/disk/store.h"
 #include "base/aligned_memory.h"
 #include "base/checksum.h"
+#include "format/names.h"
 #include "io/memory.h"
 #include "refusing_tier.h"
 #include "tier/dir.h"
@@ -127,6 +128,45 @@ TEST_F(StoreTogether, WhatComesBehindThemInTheirOrderWaitsForThem) {
   write(2);
   store_.take(AbortVersion{2, 0});
   EXPECT_THAT(news(), ElementsAre("sealed 2")) << "a part that is prepared stays";
+}
+
+// It may be prepared, and the disk fails just then.
+TEST_F(StoreTogether, WhatWillNotBeWrittenStaysWhereItsManifestCannotBeRead) {
+  write(1);
+  store_.do_later();
+  EXPECT_THAT(news(), ElementsAre("sealed 1"));
+  trouble_->failing_opens = 1;
+  store_.take(AbortVersion{1, 0});
+  EXPECT_EQ(trouble_->failing_opens, 0) << "it has looked";
+  EXPECT_TRUE(tier()->open(format::manifest_name(format::version_folder("job", 1), 0)).ok());
+}
+
+// A full disk would refuse the second one, and take the version away with it.
+TEST_F(StoreTogether, ARecordThatWasWrittenToMakeRoomIsNotWrittenAgain) {
+  write(1);
+  store_.do_later();
+  EXPECT_THAT(news(), ElementsAre("sealed 1"));
+  record(1);
+  write(2);
+  store_.do_later();
+  EXPECT_THAT(news(), ElementsAre("sealed 2", "recorded 1"));
+  int records = 0;
+  trouble_->before_put = [&](const std::string& name) {
+    records += name.ends_with("/commit.local") ? 1 : 0;
+  };
+  trouble_->full = trouble_->room_when_removed = true;
+  Reclaim reclaim;
+  reclaim.once_recorded = {2};
+  reclaim.later = {1};
+  store_.take(OpenVersion{{3, /*run=*/7, 0, 1, 1, chunk_bytes}, chunk_bytes, reclaim});
+  EXPECT_EQ(records, 1) << "version 2 takes the place of version 1";
+  EXPECT_TRUE(is_there(2));
+  EXPECT_FALSE(is_there(1));
+  EXPECT_THAT(news(), ElementsAre("removed 1"));
+  record(2);
+  store_.do_later();
+  EXPECT_THAT(news(), ElementsAre("recorded 2"));
+  EXPECT_EQ(records, 1);
 }
 
 // Its first try has failed, and its seal came all the same.

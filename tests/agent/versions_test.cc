@@ -161,6 +161,21 @@ TEST_F(Versions, AVersionThatIsForgottenDoesNotComeBack) {
   comes_back(3);
 }
 
+TEST_F(Versions, OneThatIsInThePoolAloneIsForgottenAsAWhole) {
+  trouble_->full = true;
+  ASSERT_EQ(save(1).code, Code::ok);
+  job_->run_until("failed", [&] { return job_->job().level_of(1).code != Code::ok; });
+  const Status forgotten = job_->job().forget(1);
+  ASSERT_TRUE(forgotten.ok()) << forgotten.error().to_string();
+  EXPECT_EQ(job_->job().level_of(1).code, Code::not_found);
+  EXPECT_EQ(job_->pool().free_count(), job_->pool().count());
+  trouble_->full = false;
+  EXPECT_EQ(job_->restart(1).code, Code::none);
+  save_local(2);
+  EXPECT_EQ(job_->job().state().on_disk(1), nullptr) << "it was written after all";
+  comes_back(2);
+}
+
 TEST_F(Versions, AVersionThatIsNeededIsNotForgotten) {
   job_->begin(0, 1, content(1));
   job_->run_until("sent", [&] { return job_->sent_all(0); });

@@ -23,6 +23,7 @@ from transparent import (  # noqa: F401 (two are fixtures)
     program,
     seed,
     start,
+    status_of,
     stop,
     undisturbed,
 )
@@ -124,33 +125,39 @@ def test_restart_that_is_killed_twice_and_then_comes_back(world, point):
     assert (last.returncode, out.read_bytes() == expected) == (0, True), told
 
 
-def test_requests_during_a_cut_are_one_more_version(world):
-    def ask(running):
-        companion = has_stopped(world, running)
-        before = newest(world)
-        for _ in range(3):
-            os.kill(companion, signal.SIGUSR1)
-        os.kill(companion, signal.SIGCONT)
-        wait_for(lambda: running.poll() is not None or newest(world) >= before + 2,
-                 "the version of the cut, and one more")
-
-    same_output(world, failpoint("image.cut", "stop", 1), ask)
-
-
 def in_a_cut(world, words):
-    """A program whose companion waits in the middle of the second cut."""
-    running = start(world, words, "--job", "app", "--interval", 0.1,
-                    env=failpoint("image.cut", "stop"))
+    """A program whose companion waits in the middle of its first cut; nothing else asks for one."""
+    running = start(world, words, "--job", "app",
+                    env=failpoint("image.cut", "stop", 1) |
+                    {"BACKSTAY_CHECKPOINT_POLICY": "request"})
     assert running.stdout.readline() == "begun\n"
+    os.kill(processes_of(world, COMPANION)[0], signal.SIGUSR1)
     return running, has_stopped(world, running)
 
 
+def test_requests_during_a_cut_are_one_more_version(world):
+    running, companion = in_a_cut(world, program(world, WAITS.format("")))
+    for _ in range(3):
+        os.kill(companion, signal.SIGUSR1)
+    os.kill(companion, signal.SIGCONT)
+    first_versions(world, running, 2)
+    (world.folder / "go").touch()
+    out, told = running.communicate(timeout=60)
+    assert (running.returncode, out) == (0, "gone on\n"), told
+    assert newest(world) == 2, told
+
+
 def test_sigterm_during_a_cut_saves_and_ends(world):
-    words = program(world, WAITS.format(""))
+    """Behind the version of the cut comes another one; the program itself gets no signal."""
+    text = "import signal\nsignal.signal(15, lambda *_: print('told', flush=True))\n"
+    words = program(world, text + WAITS.format(""))
     running, companion = in_a_cut(world, words)
     running.send_signal(signal.SIGTERM)
+    wait_for(lambda: status_of(world, "app").get("stop_requested"), "the agent is asked")
     os.kill(companion, signal.SIGCONT)
-    assert running.wait(timeout=60) == 143
+    out, told = running.communicate(timeout=60)
+    assert (running.returncode, out) == (143, ""), told
+    wait_for(lambda: newest(world) >= 2, "the version behind that of the cut")
     (world.folder / "go").touch()
     done = world.run("run", "--transparent", "--job", "app", "--", *words)
     assert (done.returncode, done.stdout) == (0, "gone on\n"), done.stderr

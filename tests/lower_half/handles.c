@@ -120,7 +120,7 @@ static void provoke(const char* what, MPI_Comm comm) {
 }
 
 static void error_handlers(void) {
-  MPI_Errhandler first, other, got;
+  MPI_Errhandler first, other, got, again;
   MPI_Comm one, two, three, four;
   MPI_Comm_create_errhandler(on_error, &first);
   MPI_Comm_create_errhandler(on_other_error, &other);
@@ -143,6 +143,13 @@ static void error_handlers(void) {
   renew(0);
   MPI_Comm_set_errhandler(four, got);
   provoke("four, changed", four);
+  MPI_Comm_get_errhandler(two, &again);
+  say("two's is the first: %d, and its number: %d", again == first,
+      MPI_Errhandler_c2f(again) == MPI_Errhandler_c2f(first));
+  MPI_Errhandler_free(&again);
+  say("freed: %d", again == MPI_ERRHANDLER_NULL && first != MPI_ERRHANDLER_NULL);
+  MPI_Comm_set_errhandler(three, first);
+  provoke("three, changed", three);
   MPI_Comm_get_errhandler(MPI_COMM_SELF, &other);
   say("self's is fatal: %d", other == MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "bin/parts/spawn.h"
+#include "bin/run/keeper_of.h"
 
 namespace backstay::bin {
 namespace {
@@ -35,15 +36,6 @@ std::string hosts_of(const std::string& owner, const std::string& keeper) {
 std::uint64_t monotonic_ns() { return system_clock().monotonic_ns(); }
 
 }  // namespace
-
-std::string keeper_of(const std::string& owner, const std::vector<std::string>& hosts,
-                      std::size_t tried) {
-  const auto at = std::ranges::find(hosts, owner);
-  std::vector<std::string> others(at == hosts.end() ? at : at + 1, hosts.end());
-  others.insert(others.end(), hosts.begin(), at);
-  std::erase(others, owner);
-  return others.empty() ? "" : others[tried % others.size()];
-}
 
 bool CopyLines::is_wanted() const {
   const bool configured = config_.protect.replicas > 0 || !config_.protect.parity.empty();

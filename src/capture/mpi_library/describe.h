@@ -24,5 +24,9 @@ abi::Handle<Type> handle_of_made(Made* made) {
   if constexpr (Type == Class::comm) count_made(handle);
   return handle;
 }
+// The handle that the program has already, if it has one: MPI gives the same one each time, and
+// wants it freed as often.
+template <>
+abi::Handle<Class::errhandler> handle_of_made<Class::errhandler>(Made* made);
 
 }  // namespace backstay::mpi

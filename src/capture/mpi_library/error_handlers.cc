@@ -54,6 +54,7 @@ RealHandler handler_at(uint32_t at, std::integer_sequence<uint32_t, Index...>) {
 struct HandlerMade : Made {
   uint32_t function;  // by which it is made, with the trampoline; 0: MPI itself made it
   RealHandler trampoline;
+  Slot* slot;  // the only one, where the program has `handles` of it
 };
 
 template <Class Type>
@@ -110,6 +111,18 @@ ErrorHandler handler_of(uint64_t real_comm) {
   return {made, {}};
 }
 
+template <>
+abi::Handle<Class::errhandler> handle_of_made<Class::errhandler>(Made* made) {
+  auto* own = static_cast<HandlerMade*>(made);
+  if (made->handles != 0) {
+    ++made->handles;
+  } else {
+    own->slot = take_slot(Class::errhandler, made->real);
+    attach(own->slot, made);
+  }
+  return abi::handle_of<Class::errhandler>(own->slot);
+}
+
 Made* describe_error_handler(uint64_t real) {
   Made* made = find_made(Class::errhandler, real);
   if (made == nullptr) return new_made<HandlerMade>(Class::errhandler, real);
@@ -133,14 +146,13 @@ bool is_an_error_handler_unknown() {
 
 extern "C" {
 
-// MPI has one reference for all handles of it.
+// The real MPI has one reference for all handles of it.
 int PMPI_Errhandler_free(void* errhandler) {
   const InCall in_call;
   auto* handle = static_cast<abi::Handle<Class::errhandler>*>(errhandler);
   Slot* slot = handle != nullptr ? abi::slot_of<Class::errhandler>(*handle) : nullptr;
   if (slot != nullptr && made_of(slot) != nullptr && made_of(slot)->handles > 1) {
-    detach(slot);
-    give_back(slot);
+    --made_of(slot)->handles;
     *handle = abi::predefined<Class::errhandler>(abi::no_error_handler());
     return 0;
   }

@@ -23,7 +23,7 @@ struct Attribute {
 
 struct Made {
   Class type;
-  uint32_t handles;  // slots that stand for it
+  uint32_t handles;  // slots that stand for it; of an error handler, how often the program has it
   uint32_t uses;     // descriptors that need it
   uint64_t real;     // 0: MPI has freed it, as no handle is left
   Made* before;

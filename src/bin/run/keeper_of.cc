@@ -1,0 +1,16 @@
+#include "bin/run/keeper_of.h"
+
+#include <algorithm>
+
+namespace backstay::bin {
+
+std::string keeper_of(const std::string& owner, const std::vector<std::string>& hosts,
+                      std::size_t tried) {
+  const auto at = std::ranges::find(hosts, owner);
+  std::vector<std::string> others(at == hosts.end() ? at : at + 1, hosts.end());
+  others.insert(others.end(), hosts.begin(), at);
+  std::erase(others, owner);
+  return others.empty() ? "" : others[tried % others.size()];
+}
+
+}  // namespace backstay::bin
