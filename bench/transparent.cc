@@ -215,7 +215,7 @@ void bring_back(const Pool& pool, std::uint64_t bytes, Samples& samples) {
     take.bytes = std::min(buffer_bytes, bytes - at);
     sure(boot->ask(take));
   }
-  sure(boot->ask(request_for(Ask::settle)));
+  sure(boot->ask(request_for(Ask::ready)));
   boot->begin(request_for(Ask::go));
   samples.add("restart_pool_s", seconds_since(began));
 }
