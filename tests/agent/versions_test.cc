@@ -6,6 +6,7 @@
 
 #include "format/manifest.h"
 #include "format/names.h"
+#include "io/posix.h"
 #include "job_fixture.h"
 
 namespace backstay::agent::testing {

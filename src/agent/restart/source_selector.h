@@ -31,6 +31,7 @@
 #include "agent/restart/version_choice.h"
 #include "agent/version/held_files.h"
 #include "agent/version/job_state.h"
+#include "wire/peer_message.h"
 
 namespace backstay::agent {
 
@@ -41,7 +42,7 @@ class SourceSelector {
   using Done = std::function<void(const std::variant<Found, Nothing>&)>;
 
   // `ranks`: whose objects, by participant. `wanted`: the version; in a run of one node 0 is the
-  // newest, and `below` counts.
+  // newest.
   SourceSelector(JobState& state, const std::vector<Rank>& ranks, const wire::Restart& wanted);
 
   // `done` is called once, at once or later, and never after the selector's end.

@@ -25,7 +25,6 @@ namespace {
 
 // What epoll reports; from 16 on it is a connection, with this bit the process at its other end.
 constexpr std::uint64_t from_process = std::uint64_t{1} << 63;
-constexpr std::uint64_t from_network = std::uint64_t{1} << 62;  // with the number of the job's slot
 constexpr std::uint64_t from_listener = 1;
 constexpr std::uint64_t from_signals = 2;
 constexpr std::uint64_t from_stores = 3;

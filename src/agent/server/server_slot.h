@@ -21,6 +21,9 @@ inline std::uint64_t seconds_to_ns(double seconds) {
   return static_cast<std::uint64_t>(seconds * 1e9);
 }
 
+// What epoll reports of a job's network, with the number of its slot.
+inline constexpr std::uint64_t from_network = std::uint64_t{1} << 62;
+
 // Of the tier that was made last; store threads fill it.
 struct Server::SharedDiskFacts {
   std::mutex mutex;
