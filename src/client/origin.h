@@ -33,7 +33,7 @@ class Origin {
   // Errors: none (this run began afresh after it was saved), mismatch (another program saved it,
   // and the job's name is a default one).
   Status check(const format::Table& saved) const;
-  // No version is wanted: `backstay run --fresh` has just started the program.
+  // `backstay run --fresh` has just started the program: it wants no version.
   bool begins_afresh() const { return begins_; }
 
  private:

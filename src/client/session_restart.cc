@@ -13,7 +13,7 @@ namespace backstay::client {
 
 namespace {
 
-// Of versions that are not the program's own where it begins afresh: it does not need them.
+// A program that begins afresh needs no older version, so damage of these is no error to it.
 bool is_of_damage(Code code) {
   return code == Code::corrupt || code == Code::format || code == Code::lost;
 }

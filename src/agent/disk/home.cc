@@ -77,8 +77,8 @@ Result<FilesFound> HomeWorker::found_in(Known& known) {
   return found;
 }
 
-// The rename takes the temporary name away. If the folder has gone since, its sync fails, and the
-// file is brought after all.
+// A noted file without a temporary file was renamed. If its folder has gone since, the sync of that
+// fails before the mark, and the file is brought after all.
 void HomeWorker::find_placed(Known& known, FilesFound& found) {
   for (FileInVersion& file : found.files) {
     const auto* place = note_.find({known.record.run, known.record.version, file.path});

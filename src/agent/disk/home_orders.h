@@ -41,7 +41,8 @@ struct FileInVersion {
   std::string path;
   std::uint64_t placed_ns = 0;  // when it came to this path
   std::uint64_t bytes = 0;
-  // Where an agent before this one has put it, and when it came there; "": nothing says so.
+  // The path to which an agent before this one has brought it, and when it came to that path; "":
+  // as far as is known, none has.
   std::string stands_at = {};
   std::uint64_t stands_ns = 0;
 };

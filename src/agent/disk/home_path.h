@@ -27,7 +27,7 @@ struct HomeFile {
   Status status = {};
   std::unique_ptr<io::File> written = {};  // closed once it is synced
   bool placed = false;                     // at its path
-  bool temporary_stays = false;            // also where it is not placed
+  bool temporary_stays = false;            // the placing note still names it
 
   bool comes() const { return how == Brought::home && status.ok(); }
   void sync();  // any thread

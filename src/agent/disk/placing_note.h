@@ -1,13 +1,13 @@
-// Which captured files a home thread has been about to rename to their paths, in this start of the
-// machine (docs/protocol/home.md, "An agent that was killed").
+// The placing note: which captured files a home thread was about to rename to their paths, since
+// this machine was started (docs/protocol/home.md, "An agent that was killed").
 //
 // An agent that is killed between a file's rename and its version's mark leaves a file that its
-// program may have renamed or removed before the next agent looks. The note and the temporary file
-// tell that one: with a note and without the temporary file the rename was done.
+// program may rename or remove before the next agent looks. That agent knows that the rename was
+// done if the note names the file and there is no temporary file.
 //
-// The note is never synced: it must outlive the agent, not the machine, and belongs to one boot.
-// Where it cannot be written, files are brought once more, as if it did not exist. One thread;
-// blocks on the file system.
+// The note is never synced: it must outlive the agent, not the machine, and belongs to one boot. If
+// it cannot be written, files are brought once more, as if it did not exist. One thread; blocks on
+// the file system.
 #pragma once
 
 #include <compare>
@@ -46,7 +46,7 @@ class PlacingNote {
   // The rename failed. Only if this succeeds may the temporary file be removed: without both, the
   // next agent would take the file for one that is at its path. Errors: of the file system.
   Status take_back(const File& file);
-  // The folder of one of its files could not be synced: they are brought once more.
+  // The folder of one of the version's files could not be synced: all are brought once more.
   void take_back(VersionNumber version);
   // The version's mark is written.
   void marked(VersionNumber version);

@@ -114,7 +114,7 @@ class HomePlan {
   struct Moved {
     std::string to;  // "": to no path
     std::uint64_t placed_ns = 0;
-    std::string from = {};  // its path before
+    std::string from = {};  // its path before the last move
   };
   enum class Stage { expected, unread, known };
   struct Version {

@@ -31,8 +31,9 @@ void HomePlan::take(const FilesLookedAt& answer, std::uint64_t now_ns) {
   finish();
 }
 
-// It may have been renamed before its table was known. What stands at a path without a mark is not
-// brought again: its program may have renamed or removed it since.
+// The program may have renamed the file before its table was known. A file that an agent before
+// this one has brought is not brought again, though no mark says so: its program may have renamed
+// or removed it since.
 void HomePlan::take_file(VersionNumber number, FileInVersion file, bool marked,
                          const format::FileNotHome* as_marked) {
   Version& version = versions_.at(number);

@@ -127,11 +127,11 @@ std::string names_of(const std::map<std::string, VersionNumber>& files_jobs) {
   return names;
 }
 
-// Whether a keeper has left none of this job's files: only then an older copy on another host is of
-// no use any more. Of an outcome that tell() could read.
+// Whether a keeper has left none of this job's files: only then is an older copy on another host of
+// no use any more. Precondition: tell() could read the outcome.
 bool brought_all(const Json& outcome, const std::string& files_job) {
   if (outcome.value("left_more", std::uint64_t{0}) > 0)
-    return false;  // whose these are is not said
+    return false;  // the outcome does not say whose these are
   return std::ranges::none_of(outcome.value("left", Json::array()),
                               [&](const Json& file) { return file.value("job", "") == files_job; });
 }

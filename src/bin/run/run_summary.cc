@@ -151,8 +151,8 @@ class LogReader {
   double counted_s_ = 0;        // of it, as if no version were brought back
 };
 
-// A version that is in memory alone when a newer one comes is not written. Readers took the smaller
-// number for a loss, so it is explained.
+// A version that is in memory alone when a newer one comes is not written. So fewer versions are
+// local than were taken; readers took that for a loss.
 std::string rest_text(const RunSummary& summary) {
   const std::uint64_t local = summary.reached.at("local");
   if (local >= summary.versions) return "";

@@ -1,4 +1,4 @@
-// Whether a program that starts here can save: else each of its starts would fail.
+// Whether a program that is started here can save. If it cannot, each of its starts fails.
 #pragma once
 
 #include <string>

@@ -166,7 +166,7 @@ Status Collector::bring_by_agent(PendingFile& file) {
 }
 
 // An agent knows nothing of what another one had in memory only, and would call it settled. A file
-// that another agent has brought is not brought again: its program may have given it another name.
+// that another agent has brought is not handed in again: its program may have renamed it since.
 Status Collector::put_in_again(PendingFile& file, client::Writer& writer) {
   {
     const Lock lock(mutex_);
@@ -182,7 +182,7 @@ Status Collector::put_in_again(PendingFile& file, client::Writer& writer) {
 }
 
 // By an agent before this one. No file lies below a file, so the first question is answered once
-// the agent has read all tables.
+// the agent has read all tables. A version that was not brought is called back by the others.
 bool Collector::was_brought(const PendingFile& file, client::Writer& writer) {
   if (!writer.settle(file.path + "/", -1).ok()) return false;
   for (const std::string& path : {file.path, file.named}) {

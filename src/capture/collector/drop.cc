@@ -22,8 +22,8 @@ Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& sta
   return {};
 }
 
-// The mark of each agent must say so before the file that stays is settled, as nothing tells an
-// agent that is started later.
+// The agent's mark must say that the file is dropped before the one that stays is settled, as
+// nothing tells an agent that is started later.
 Status Collector::drop_and_mark(const PendingFile::Elsewhere& one, const std::string& stays,
                                 client::Writer& writer) {
   BACKSTAY_TRY(drop(one, stays, writer));

@@ -205,7 +205,7 @@ Status keep(const std::string& socket, const std::string& program, const Handed&
   const auto answered =
       ask(connected.get(), question_of(Ask::keep, file), no_words, {file.memory, file.target});
   if (!answered.ok()) {
-    // The agent may have the file, and is not to bring it once its name has changed.
+    // The agent may have the file. It must not bring it after the program has renamed it.
     struct stat placed = {};
     const bool lost = answered.error().code() == Code::agent_lost;
     if (lost && ::fstat(file.target, &placed) == 0) {

@@ -38,8 +38,8 @@ struct PendingFile {
   bool is_removed() const;
   // Its placeholder stands under its name.
   bool stands() const;
-  // Its placeholder has no name any more: an agent may have brought the file, or another one has
-  // its place, or it was removed.
+  // Its placeholder has no name any more: an agent has brought the file, or the program has removed
+  // the placeholder or put another file in its place.
   bool has_left() const;
   // The name under which its placeholder stands now; "": under none.
   std::string name_now() const;

@@ -348,8 +348,8 @@ void Rank::stop() {
   if (boot_) boot_->signal(stopped_ ? SIGKILL : SIGTERM);
 }
 
-// Collective. What the last version would have kept may be gone; one that needs nothing is tried
-// once, by the next order to stop.
+// Collective. The last version fails if the older one that it needs is gone. Then one that needs
+// nothing is tried, once: as if the order to stop had come again.
 bool Rank::tries_a_whole_one() {
   if (std::exchange(whole_one_tried_, true)) return false;
   const auto any = company_.group().maximum(!stopped_ && objects_->base() != 0 ? 1 : 0);

@@ -239,8 +239,8 @@ void note_silence(int answered) {
 
 namespace {
 
-// The agent may have the file from a collector that could not say so any more. It is not to bring
-// it once the program has renamed or removed it.
+// The agent may have the file from a collector that ended before its answer. It must not bring the
+// file after the program has renamed or removed it.
 void settle_taken(const Finished& finished) {
   struct stat placed = {};
   if (raw::fstat(finished.target, &placed) != 0) return;

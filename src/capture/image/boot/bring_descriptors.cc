@@ -201,7 +201,7 @@ void close_range(long first, long last) {
   if (first <= last) system_call(__NR_close_range, first, last, 0);
 }
 
-// Descriptors of ours that stay; -1: there is none. They lie above those of the image.
+// Descriptors of ours that stay, above those of the image; -1: there is none.
 struct Kept {
   long control, launcher, watcher;
   long files[nameless::files_max];

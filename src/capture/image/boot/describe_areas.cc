@@ -62,7 +62,8 @@ uint32_t file_of(const Mapping& mapping, Tables& tables, Trouble& trouble) {
   return static_cast<uint32_t>(tables.files.size() - 1);
 }
 
-// Where file systems lie above each other, the map and stat() may name different devices.
+// The number of a file without a name. The map and stat() may name different devices if file
+// systems lie above each other: the number is of stat()'s, as the descriptors have that.
 uint64_t object_of(const Mapping& mapping, const Tables& tables) {
   uint64_t device = mapping.device;
   for (const Descriptor& one : tables.descriptors) {

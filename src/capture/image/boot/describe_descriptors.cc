@@ -78,7 +78,7 @@ bool has_both_ends(const Tables& tables, const Descriptor& one) {
   return false;
 }
 
-// The descriptors before this one.
+// The first of the descriptors before `of` that has the same file open.
 const Descriptor* same_file(const Tables& tables, const Descriptor& of) {
   for (const Descriptor& one : tables.descriptors) {
     if (&one == &of) break;

@@ -22,7 +22,7 @@ const Descriptor* descriptor_of(const Tables& tables, uint64_t number) {
   return nullptr;
 }
 
-// Of one that is not open it is known how far it is mapped.
+// The length of one that is not open: the image knows only how far it is mapped.
 uint64_t mapped_bytes(const Tables& tables, uint64_t number) {
   uint64_t bytes = 0;
   for (const Area& area : tables.areas) {

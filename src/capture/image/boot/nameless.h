@@ -14,14 +14,15 @@ uint64_t number_of(uint64_t device, uint64_t inode);
 // This descriptor has one open.
 bool is_one(const Tables& tables, const Descriptor& one);
 
-// A descriptor of the new one, which stays until close_all(). It is made when it is asked for
-// first, as long as it was, and with the bytes that a descriptor of the image holds. Negative: an
-// error.
+// A descriptor of the new file, which stays open until close_all(). The first call for a number
+// makes the file: as long as it was, with the bytes that the image holds of an open one. Negative:
+// an error.
 long file(const Tables& tables, uint64_t number);
 
-// When all areas are mapped: only those that descriptors of the image have open stay.
+// Call it when all areas are mapped. Only files that descriptors of the image have open stay open.
 void close_unopened(const Tables& tables);
-// They move above all numbers of the image; `numbers` gets the new ones. Returns how many.
+// Moves our descriptors above all numbers of the image; `numbers` gets the new ones. Returns how
+// many.
 uint32_t lift(long (&numbers)[files_max]);
 void close_all();
 

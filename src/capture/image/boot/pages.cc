@@ -243,8 +243,8 @@ void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs
       trouble << "/proc/self/pagemap cannot be read (error " << -fd << ")";
       return;
     }
-    // The kernel watches a mapping no more, yet keeps what it noted of its pages, where another one
-    // was moved (mremap) and has become a part of it.
+    // Once another mapping was moved (mremap) and has become a part of this one, the kernel watches
+    // it no more, yet keeps what it noted of its pages.
     const bool was_watched = watching == Watching::goes_on && is_watched(fd, area);
     if (watching == Watching::goes_on && !was_watched) watching = Watching::begins;
     if (which != Which::present || !watch::add(area)) watching = Watching::off;

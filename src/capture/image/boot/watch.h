@@ -3,9 +3,9 @@
 // page after a look costs one fault, which the kernel handles by itself.
 //
 // The notes belong to the mapping: memory that is mapped anew, moved or not watched yet counts as
-// written; so does a mapping of which another one has become a part by being moved (mremap), as the
-// kernel ends its watch. The control thread holds the descriptor; a child that the program forks is
-// not watched.
+// written. The kernel also ends the watch of a mapping once another one was moved (mremap) and has
+// become a part of it: then all of it counts as written. The control thread holds the descriptor; a
+// child that the program forks is not watched.
 #pragma once
 
 #include "capture/image/boot/tables.h"
