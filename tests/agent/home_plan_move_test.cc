@@ -138,9 +138,10 @@ TEST_F(HomePlanTest, WhoAsksForTheNameThatAFileHadIsToldOnceTheMarkIsWritten) {
   EXPECT_TRUE(plan_.move(1, "/w/x", "", 0).ok());
   plan_.settle(1, "/w/x", now_);
   plan_.recorded(record_of(1), 0);
+  store(2, {{"/w/x", 20}});
   EXPECT_EQ(step(), "look at 1");
   EXPECT_EQ(answers(), Answers{});
-  EXPECT_EQ(run(), Steps{"mark 1"});
+  EXPECT_EQ(run(), (Steps{"mark 1", "look at 2", "mark 2"})) << "it is older at its path";
   EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
 }
 

@@ -217,6 +217,40 @@ TEST_P(HomeAtOnce, TheAgentIsKilledAtEveryCallAndWhatIsAtItsPathGetsAnotherName)
   EXPECT_TRUE(seen.contains("falsefalse") && seen.contains("truetrue"));
 }
 
+// Whatever became of the temporary file in between: without its rename the file is brought.
+TEST_F(HomeTest, AnAgentThatIsKilledAndOneThatFailsAndOneThatIsKilledLoseNothing) {
+  const Written f = file("/w/f", text(5000, 'a'));
+  const auto one = store(machine, 1, {f});
+  const auto lives = [&](const io::FaultPlan& plan) {  // up to its mark
+    HomeAgent agent(machine, plan);
+    agent.add(one);
+    (void)(agent.step() && agent.step());
+    return !agent.faults().chosen().empty();
+  };
+  for (std::uint64_t first = 1, more = 1; more != 0; ++first) {
+    more = 0;
+    for (std::uint64_t second_at = 1, again = 1; again != 0; ++second_at) {
+      (void)machine.files.remove("/w/f");
+      for (const std::string& left : names(machine, "/w")) {
+        (void)machine.files.remove("/w/" + left);
+      }
+      (void)machine.files.remove("/disk/placing");
+      (void)machine.files.remove("/disk/" +
+                                 format::home_mark_name(format::version_folder(job, 1), 0));
+      more |= lives({io::Fault::stop, first}) ? 1 : 0;
+      again = lives({io::Fault::no_space, second_at}) ? 1 : 0;
+      SCOPED_TRACE(fmt::format("killed at call {}, no space at call {}", first, second_at));
+      HomeAgent last(machine);
+      last.add(one);
+      last.run_patiently();
+      expect_is(machine, f);
+      EXPECT_EQ(names(machine, "/w"), Names{"f"});
+      EXPECT_EQ(mark_of(machine, 1), Names{});
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // Without the note the rename may have failed for all that the next agent knows.
 TEST_F(HomeTest, WhatCouldNotBeRenamedIsBroughtByTheNextAgent) {
   const Written f = file("/w/f", "f");

@@ -86,6 +86,15 @@ class Nameless(Cut):
         goes_on = "os.write(fd, b' too')\nprint(os.pread(fd, 9, 0), flush=True)"
         self.assertEqual(self.waits(begins, goes_on), (b"b'kept too'\n", b""))
 
+    def test_removed_name_of_a_file_that_has_another(self):
+        begins = (
+            "made = os.open('a', os.O_RDWR | os.O_CREAT)\nos.write(made, b'kept')\n"
+            "os.link('a', 'b')\nnamed = os.open('b', os.O_RDWR)\n"
+            "removed = os.open('a', os.O_RDWR)\nos.close(made)\nos.unlink('a')"
+        )
+        goes_on = "print(os.pread(named, 9, 0), os.pread(removed, 9, 0), flush=True)"
+        self.assertEqual(self.waits(begins, goes_on), (b"b'kept' b'kept'\n", b""))
+
     def test_copies_of_a_large_removed_file_take_its_room_once(self):
         begins = (
             "fd = os.memfd_create('x')\nos.ftruncate(fd, 40 << 20)\n"

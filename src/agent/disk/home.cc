@@ -161,13 +161,9 @@ FileBrought HomeWorker::bring_to_path(OnItsWay& one) {
   const BringFile& order = *one.order;
   const PlacingNote::File noted{known_.at(order.version).record.run, order.version, order.path};
   paths_.look_again(one.file);
-  const bool comes = one.file.comes();
-  if (comes) note_.add(noted, {order.to, order.placed_ns});
+  if (one.file.comes()) note_.add(noted, {order.to, order.placed_ns});
   paths_.place(one.file);
-  if (comes && !one.file.placed) {
-    const Status taken_back = note_.take_back(noted);
-    if (!taken_back.ok()) one.file.temporary_stays = true;
-  }
+  if (!one.file.placed) one.file.temporary_stays = !note_.take_back(order.to).ok();
   return paths_.finish(one.file);
 }
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/checksum.h"
@@ -124,24 +127,36 @@ void PlacingNote::add(const File& file, const Place& place) {
   if (file_ != nullptr) (void)append(added, file, place);
 }
 
-Status PlacingNote::take_back(const File& file) {
-  noted_.erase(file);
-  if (file_ != nullptr && append(taken_back, file, {}).ok()) return {};
-  return path_.empty() ? Status() : io::gone_is_fine(files_.remove(path_));
+Status PlacingNote::take_back(const std::string& to) {
+  for (auto at = noted_.begin(); at != noted_.end();) {
+    const auto next = std::next(at);
+    if (at->second.to == to) BACKSTAY_TRY(take_back(File(at->first)));
+    at = next;
+  }
+  return {};
 }
 
 void PlacingNote::take_back(VersionNumber version) {
-  std::vector<File> files;
-  for (const auto& [file, place] : noted_) {
-    if (file.version == version) files.push_back(file);
+  for (auto at = noted_.begin(); at != noted_.end();) {
+    const auto next = std::next(at);
+    if (at->first.version == version) (void)take_back(File(at->first));
+    at = next;
   }
-  for (const File& file : files) (void)take_back(file);
+}
+
+// Without a note nothing is noted.
+Status PlacingNote::take_back(const File& file) {
+  const bool written = file_ != nullptr && append(taken_back, file, {}).ok();
+  if (!written && !path_.empty()) BACKSTAY_TRY(io::gone_is_fine(files_.remove(path_)));
+  noted_.erase(file);
+  return {};
 }
 
 void PlacingNote::marked(VersionNumber version) {
-  if (forget(version) == 0 || file_ == nullptr) return;
-  (void)append(marked_all, {0, version, ""}, {});
-  if (file_ != nullptr && bytes_ >= rewrite_at_) (void)rewrite();
+  if (forget(version) == 0 || path_.empty() || boot_.empty()) return;
+  if (file_ != nullptr) (void)append(marked_all, {0, version, ""}, {});
+  // Where a line could not be written there may be room by now.
+  if (file_ == nullptr || bytes_ >= rewrite_at_) (void)rewrite();
 }
 
 std::size_t PlacingNote::forget(VersionNumber version) {

@@ -43,9 +43,10 @@ class PlacingNote {
   const Place* find(const File& file);
   // Before the rename.
   void add(const File& file, const Place& place);
-  // The rename failed. Only if this succeeds may the temporary file be removed: without both, the
-  // next agent would take the file for one that is at its path. Errors: of the file system.
-  Status take_back(const File& file);
+  // Nothing was renamed to `to`. Only if this succeeds may its temporary file be removed: without
+  // both, the next agent would take what is noted, by an agent before this one too, for a file that
+  // is at its path. Errors: of the file system.
+  Status take_back(const std::string& to);
   // The folder of one of the version's files could not be synced: all are brought once more.
   void take_back(VersionNumber version);
   // The version's mark is written.
@@ -56,7 +57,8 @@ class PlacingNote {
   std::size_t forget(VersionNumber version);
   Status read();
   Status rewrite();
-  Status append(const char* what, const File& file, const Place& place);
+  Status take_back(const File& file);
+  Status append(const char* done, const File& file, const Place& place);
 
   io::FileSystem& files_;
   const std::string path_;

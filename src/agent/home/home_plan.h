@@ -112,9 +112,9 @@ class HomePlan {
     std::string named = {};     // in the version's table, where that is another path
   };
   struct Moved {
-    std::string to;  // "": to no path
-    std::uint64_t placed_ns = 0;
-    std::string from = {};  // its path before the last move
+    std::string to;               // "": to no path
+    std::uint64_t placed_ns = 0;  // of `to`; of `from` where that is not as in the table
+    std::string from = {};        // its path before the last move
   };
   enum class Stage { expected, unread, known };
   struct Version {

@@ -53,7 +53,7 @@ void HomePlan::take_file(VersionNumber number, FileInVersion file, bool marked,
   } else if (stands) {
     comes_to(file.stands_at, file.stands_ns);
   } else if (moved != nullptr) {
-    comes_to(moved->from, file.placed_ns);
+    comes_to(moved->from, moved->placed_ns);
   }
   add(number, file, named, marked, as_marked);
   const Key key{file.placed_ns, number, version.files.size() - 1};

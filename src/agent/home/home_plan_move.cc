@@ -23,7 +23,8 @@ Status HomePlan::move(VersionNumber number, const std::string& from, const std::
   const auto moved_before =
       std::ranges::find_if(version.moved, [&](const auto& one) { return one.second.to == from; });
   Moved& moved = moved_before != version.moved.end() ? moved_before->second : version.moved[from];
-  moved = {to, placed_ns, from};
+  // One that is to come nowhere stays a record of the path that it had, of the same age there.
+  moved = {to, to.empty() ? moved.placed_ns : placed_ns, from};
   return {};
 }
 

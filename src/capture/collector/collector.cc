@@ -172,7 +172,7 @@ Status Collector::put_in_again(PendingFile& file, client::Writer& writer) {
     const Lock lock(mutex_);
     if (file.gone) return {};
   }
-  if (!file.has_left() || !was_brought(file, writer)) {
+  if (!file.has_left() || !was_brought_or_call_back(file, writer)) {
     return put_in(file, writer, [] { return true; });
   }
   const Lock lock(mutex_);
@@ -181,15 +181,22 @@ Status Collector::put_in_again(PendingFile& file, client::Writer& writer) {
   return {};
 }
 
-// By an agent before this one. No file lies below a file, so the first question is answered once
-// the agent has read all tables. A version that was not brought is called back by the others.
-bool Collector::was_brought(const PendingFile& file, client::Writer& writer) {
-  if (!writer.settle(file.path + "/", -1).ok()) return false;
-  for (const std::string& path : {file.path, file.named}) {
-    const Status moved = writer.move(file.version, path, "", 0);
-    if (!moved.ok() && moved.error().code() == Code::state) return true;
+// True: an agent before this one has brought it. Else this one does not bring it any more, or is
+// just at it: what is handed in again comes behind that.
+bool Collector::was_brought_or_call_back(const PendingFile& file, client::Writer& writer) {
+  if (!wait_for_tables(file, writer).ok()) return false;
+  Status called_back = writer.move(file.version, file.path, "", 0);
+  const bool unknown = !called_back.ok() && called_back.error().code() == Code::not_found;
+  if (unknown && file.named != file.path) {
+    called_back = writer.move(file.version, file.named, "", 0);
   }
-  return false;
+  return !called_back.ok() && called_back.error().code() == Code::state;
+}
+
+// The agent answers once it has read the tables of all versions. As no file lies below a file, it
+// brings nothing for this question.
+Status Collector::wait_for_tables(const PendingFile& file, client::Writer& writer) {
+  return writer.settle(file.path + "/", -1);
 }
 
 // The program may rename it meanwhile, or let another file take its place.

@@ -108,9 +108,12 @@ class Collector {
   Status drop_and_mark(const PendingFile::Elsewhere& one, const std::string& stays,
                        client::Writer& writer);
   Status drop_elsewhere(PendingFile& file, client::Writer& writer);
+  Status drop_here(PendingFile& file, const std::string& path, client::Writer& writer);
   void drop_placed(PendingFile& file);
+  void warn_of_return(const std::string& path, const Error& why) const;
   Status put_in_again(PendingFile& file, client::Writer& writer);
-  static bool was_brought(const PendingFile& file, client::Writer& writer);
+  static bool was_brought_or_call_back(const PendingFile& file, client::Writer& writer);
+  static Status wait_for_tables(const PendingFile& file, client::Writer& writer);
   Status settle_at_its_path(PendingFile& file, client::Writer& writer);
   void bring_and_note(const File& file, Lock& lock);
   void note(const File& file, const Status& brought);

@@ -49,16 +49,22 @@ Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
 // We have brought it: the agent, or one after it, would bring these bytes once more, perhaps after
 // the program has removed the file.
 void Collector::drop_placed(PendingFile& file) {
-  const Status dropped = writers_.with([&](client::Writer& writer) -> Status {
-    BACKSTAY_TRY(drop_elsewhere(file, writer));
-    PendingFile::Elsewhere placed = file.elsewhere_of();
-    if (writer.run() == file.run) placed.path = file.path;
-    return drop_and_mark(placed, file.path, writer);
-  });
-  if (!dropped.ok()) {
-    spdlog::warn("an agent may bring a file again job={} file={} why=\"{}\"", job_, file.path,
-                 dropped.error().to_string());
-  }
+  const Status dropped = writers_.with(
+      [&](client::Writer& writer) -> Status { return drop_here(file, file.path, writer); });
+  if (!dropped.ok()) warn_of_return(file.path, dropped.error());
+}
+
+// The file is at `path`, and no agent is to bring it any more.
+Status Collector::drop_here(PendingFile& file, const std::string& path, client::Writer& writer) {
+  BACKSTAY_TRY(drop_elsewhere(file, writer));
+  PendingFile::Elsewhere here = file.elsewhere_of();
+  if (writer.run() == file.run) here.path = path;
+  return drop_and_mark(here, path, writer);
+}
+
+void Collector::warn_of_return(const std::string& path, const Error& why) const {
+  spdlog::warn("an agent may bring a file again job={} file={} why=\"{}\"", job_, path,
+               why.to_string());
 }
 
 }  // namespace backstay::files

@@ -104,14 +104,11 @@ Status Collector::finish_whole(PendingFile& file) {
     }
   }
   failpoint("collector.copy_synced");
-  const Status dropped = writers_.with([&](client::Writer& writer) -> Status {
-    BACKSTAY_TRY(drop_elsewhere(file, writer));
-    PendingFile::Elsewhere copied = file.elsewhere_of();
-    if (writer.run() == file.run) copied.path = path;
-    return drop_and_mark(copied, path, writer);
-  });
+  const Status dropped = writers_.with(
+      [&](client::Writer& writer) -> Status { return drop_here(file, path, writer); });
   // Other errors are of a mark that cannot be written: the copy is safe where it stands.
   if (!dropped.ok() && dropped.error().code() == Code::agent_lost) return dropped;
+  if (!dropped.ok()) warn_of_return(path, dropped.error());
   (void)::unlink(hold_of(file.of_run()).c_str());
   file.hold.reset();
   return {};

@@ -235,10 +235,6 @@ void note_silence(int answered) {
   if (answered == silent) quiet_until.store(now_s() + quiet_s);
 }
 
-}  // namespace
-
-namespace {
-
 // The agent may have the file from a collector that ended before its answer. It must not bring the
 // file after the program has renamed or removed it.
 void settle_taken(const Finished& finished) {

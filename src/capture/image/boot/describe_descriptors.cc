@@ -6,6 +6,7 @@
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/nameless.h"
 #include "capture/image/boot/pipes.h"
 #include "capture/image/boot/socket_pairs.h"
 
@@ -78,11 +79,13 @@ bool has_both_ends(const Tables& tables, const Descriptor& one) {
   return false;
 }
 
-// The first of the descriptors before `of` that has the same file open.
+// The first of the descriptors before `of` that has the same file open, and has it in the image:
+// one that was opened by another name, which still stands, has not.
 const Descriptor* same_file(const Tables& tables, const Descriptor& of) {
   for (const Descriptor& one : tables.descriptors) {
     if (&one == &of) break;
-    if (one.inode == of.inode && one.device == of.device) return &one;
+    const bool same = one.inode == of.inode && one.device == of.device;
+    if (same && nameless::is_one(tables, one)) return &one;
   }
   return nullptr;
 }

@@ -245,8 +245,7 @@ void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs
     }
     // Once another mapping was moved (mremap) and has become a part of this one, the kernel watches
     // it no more, yet keeps what it noted of its pages.
-    const bool was_watched = watching == Watching::goes_on && is_watched(fd, area);
-    if (watching == Watching::goes_on && !was_watched) watching = Watching::begins;
+    if (watching == Watching::goes_on && !is_watched(fd, area)) watching = Watching::begins;
     if (which != Which::present || !watch::add(area)) watching = Watching::off;
     bool found = !without_scan && scan_pages(fd, area, which, watching, runs, full);
     if (!found && !full && watching != Watching::off) {
