@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import backstay
@@ -37,9 +38,16 @@ def patch(path, changes, seals):
 
 
 @pytest.fixture
-def job(tmp_path):
-    """Two good versions."""
-    job = pathlib.Path(shutil.copytree(GOLDEN, tmp_path / "golden"))
+def job():
+    """Two good versions, in a folder that other users may enter: each pytest that starts closes the
+    folder of all its kind to them."""
+    with tempfile.TemporaryDirectory(prefix="backstay-unreadable-") as folder:
+        pathlib.Path(folder).chmod(0o755)
+        yield two_versions(pathlib.Path(folder))
+
+
+def two_versions(folder):
+    job = pathlib.Path(shutil.copytree(GOLDEN, folder / "golden"))
     newest = pathlib.Path(shutil.copytree(job / f"v{OLDER:016d}", job / f"v{NEWEST:016d}"))
     patch(newest / "node-0000000.segment", [(16, NEWEST)], [152])
     digest = patch(newest / "node-0000000.manifest", [(16, NEWEST)], [184, -8])
@@ -218,9 +226,7 @@ def is_closed():
 @pytest.mark.skipif(is_closed(), reason="another user may not enter the checkout or its modules")
 @pytest.mark.parametrize("name", FILES)
 def test_without_permission(job, newest, name):
-    for folder in [job, *job.parents]:
-        if folder.stat().st_uid == os.geteuid() and not folder.stat().st_mode & 1:
-            folder.chmod(0o755)
+    job.chmod(0o755)
     (newest / name).chmod(0)
     assert read_as("nobody", job) == str(OLDER)
     assert read_as("nobody", newest).startswith("UnreadableError")

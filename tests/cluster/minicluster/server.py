@@ -105,7 +105,12 @@ class Server:
 
     def control(self, connection):
         """A signal for the command, or the end of the one who asked for it."""
-        data = connection.recv(4)
+        if connection.fileno() < 0:
+            return  # reap() has just answered it: both were ready at once
+        try:
+            data = connection.recv(4)
+        except OSError:
+            data = b""
         number = struct.unpack("i", data)[0] if data else signal.SIGHUP
         for command, asker in self.commands.values():
             if asker is connection:
