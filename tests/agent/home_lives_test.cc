@@ -36,12 +36,11 @@ class RandomLife {
                                 io::Fault::permission, io::Fault::torn, io::Fault::stop,
                                 io::Fault::flip};
     io::FaultPlan plan{faults[random_.between(0, 6)], random_.between(1, 120)};
-    // A mark that is not what it was counts as none. Where the note cannot be read or written, or a
-    // folder cannot be synced, a file that was removed comes back too.
-    const std::string failed = agent_ ? agent_->faults().chosen() : "";
-    notes_ = !faulty || plan.fault != io::Fault::flip;
-    const auto hit = [&](const char* what) { return failed.find(what) != std::string::npos; };
-    if (!notes_ || hit("placing") || hit("sync folder")) removed_.clear();
+    // Where calls fail, a file that was removed may come back.
+    const bool fails = plan.fault != io::Fault::none && plan.fault != io::Fault::stop;
+    calls_fail_ = faulty && fails;
+    if (calls_fail_) removed_.clear();
+    only_killed_ = only_killed_ && !calls_fail_;
     machine_.clock.advance(second);
     agent_ = std::make_unique<HomeAgent>(machine_, faulty ? plan : io::FaultPlan{},
                                          random_.between(1, 8));
@@ -89,10 +88,10 @@ class RandomLife {
   }
   // A program removes what is at its place.
   void remove() {
-    if (!notes_) return;
-    // Notes are of one boot: after a power cut all files without a mark come once more.
-    if (power_was_off_ && agent_->settled("") != "ok") return;
-    power_was_off_ = false;
+    // Notes are of one boot, and of calls that succeed: then agents that are killed know what was
+    // brought before. All is brought once after anything else.
+    if (!only_killed_ && (calls_fail_ || agent_->settled("") != "ok")) return;
+    only_killed_ = true;
     for (auto at = newest_.begin(); at != newest_.end();) {
       const auto& [path, written] = *at;
       const bool there = machine_.at(path) == written.bytes + std::string(written.hole, '\0');
@@ -114,7 +113,7 @@ class RandomLife {
   void stop() {
     machine_.crash(random_.between(0, 1'000'000));
     removed_.clear();
-    power_was_off_ = true;
+    only_killed_ = false;
     begin_life();
     for (const std::string& path : settled_) expect_is(machine_, newest_[path]);
   }
@@ -136,8 +135,8 @@ class RandomLife {
   std::map<std::string, Written> newest_;
   std::set<std::string> settled_;
   std::set<std::string> removed_;  // and are not to come back
-  bool notes_ = true;
-  bool power_was_off_ = false;
+  bool calls_fail_ = false;
+  bool only_killed_ = true;  // since all that was brought had its mark
 };
 
 TEST(HomeLives, NothingIsLostAndNothingComesBack) {
