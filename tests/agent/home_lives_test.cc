@@ -26,6 +26,7 @@ class RandomLife {
     agent_->run_patiently(20);
     for (const auto& [path, written] : newest_) expect_is(machine_, written);
     for (const std::string& path : removed_) EXPECT_TRUE(machine_.at(path) == "none") << path;
+    if (mark_misread_) return;
     for (const auto& [number, record] : stored_) EXPECT_EQ(mark_of(machine_, number), Names{});
     EXPECT_EQ(agent_->plan().counts().versions, 0U);
   }
@@ -36,6 +37,10 @@ class RandomLife {
                                 io::Fault::permission, io::Fault::torn, io::Fault::stop,
                                 io::Fault::flip};
     io::FaultPlan plan{faults[random_.between(0, 6)], random_.between(1, 120)};
+    // A mark that was not read right counts as none: its files come again, and are kept where a
+    // newer one stands whose version is gone.
+    const std::string failed = agent_ ? agent_->faults().chosen() : "";
+    mark_misread_ = mark_misread_ || failed.find(".home") != std::string::npos;
     // Where calls fail, a file that was removed may come back.
     const bool fails = plan.fault != io::Fault::none && plan.fault != io::Fault::stop;
     calls_fail_ = faulty && fails;
@@ -136,6 +141,7 @@ class RandomLife {
   std::set<std::string> settled_;
   std::set<std::string> removed_;  // and are not to come back
   bool calls_fail_ = false;
+  bool mark_misread_ = false;
   bool only_killed_ = true;  // since all that was brought had its mark
 };
 
