@@ -264,7 +264,7 @@ with open(n + '.tmp', 'wb') as f:
 
 
 def killed_before_it_answers(program, folder):
-    """The collector has handed a file to the agent and dies before the program is told."""
+    """The collector dies when the agent has the file and the program has not been told."""
     for what, files in (("os.rename(n + '.tmp', n)", {"x": 0}), ("os.remove(n + '.tmp')", {})):
         with World(program) as world:
             place = fresh(folder, False)

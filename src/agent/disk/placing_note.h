@@ -67,7 +67,7 @@ class PlacingNote {
   std::map<File, Place> noted_;     // of versions without a mark
   std::unique_ptr<io::File> file_;  // null: nothing can be noted
   std::uint64_t bytes_ = 0;         // of the file
-  std::uint64_t rewrite_at_ = 0;    // at so many bytes, most of which are of versions with marks
+  std::uint64_t rewrite_at_ = 0;    // size at which lines of versions with marks are left out
 };
 
 }  // namespace backstay::agent
