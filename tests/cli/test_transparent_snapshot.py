@@ -156,6 +156,20 @@ def test_shared_memory_is_copied_as_it_stands(world):
     assert set(ways(world)) == {"copy"}
 
 
+def test_a_mapping_that_may_become_writable_is_told(world):
+    """A restart does not undo what is written there later: that is said once."""
+    text = """import ctypes, mmap
+file = open("data", "wb+")
+file.truncate(1 << 16)
+mapped = mmap.mmap(file.fileno(), 1 << 16)
+at = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(at), ctypes.c_size_t(1 << 16), 1) == 0
+"""
+    told = same_output(world, {}, None, [*program(world, text + REWRITES), 200])
+    assert newest(world) > 1 and told.count("can make it writable") == 1, told
+    assert f"{world.folder}/data" in told, told
+
+
 def test_pages_are_kept_beside_snapshots(world):
     world.env["BACKSTAY_CHECKPOINT_SNAPSHOT"] = "fork"
     written = Written(world, 3)

@@ -95,6 +95,23 @@ memory = map_pages({WITHOUT_FILE})
 context = ctypes.c_ulong(0)
 assert libc.syscall(206, 8, ctypes.byref(context)) == 0
 """
+# A shared mapping of a file that may not be written at the cut. The cut finds out whether it may
+# become so, and leaves it as it was.
+READ_ONLY = f"""
+memory = map_pages({SHARED}, file_of(16))
+PROTECTION = {{protection}}
+assert libc.mprotect(ctypes.c_void_p(memory), ctypes.c_size_t(16 * PAGE), PROTECTION) == 0
+readable = range(16 if PROTECTION else 0)
+def look():
+    begins = f"{{{{memory:x}}}}-"
+    mine = [line.split()[1] for line in open("/proc/self/maps") if line.startswith(begins)]
+    assert mine == [{{shown!r}}], mine
+"""
+WRITABLE = f"memory = map_pages({SHARED}, file_of(16))"
+OPENED_TO_BE_READ = f"""
+os.close(file_of(16))
+memory = libc.mmap(None, ctypes.c_size_t(16 * PAGE), 1, {SHARED}, os.open("data", os.O_RDONLY), 0)
+"""
 
 
 class Program:
@@ -154,8 +171,27 @@ def is_refused(pool, setup, word):
         assert program.look() == before
 
 
+def what_is_unheld(pool, setup):
+    with started(pool, setup) as program:
+        before = program.look()
+        begun = program.life.ask(CUT, bytes_=CHUNK)
+        program.life.ask(RESUME)
+        assert program.look() == before
+        return Path(begun["why"]).name
+
+
+def tells_what_may_become_writable(pool):
+    for protection, shown in ((1, "r--s"), (0, "---s")):
+        setup = READ_ONLY.format(protection=protection, shown=shown)
+        assert what_is_unheld(pool, setup) == "data", shown
+        comes_back(pool, setup, forks=False)
+    for setup in (WRITABLE, OPENED_TO_BE_READ):
+        assert what_is_unheld(pool, setup) == "", setup
+
+
 def main():
     pool = new_pool()
+    tells_what_may_become_writable(pool)
     for kind, setup in KINDS.items():
         for forks in (False, True):
             print(kind, "in a snapshot" if forks else "as it stands", flush=True)

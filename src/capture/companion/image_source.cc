@@ -39,6 +39,7 @@ Result<std::unique_ptr<ImageSource>> ImageSource::begin(BootProcess& boot,
       failpoint("image.cut");
       record.bytes = answer->bytes;
       record.kept_bytes = answer->kept_bytes;
+      record.unheld = answer->why;
       std::unique_ptr<ImageSource> source(new ImageSource(boot, what, record));
       const std::uint64_t bytes = answer->bytes - answer->kept_bytes;
       if (what.choice != nullptr && what.choice->forks(bytes, agent.pool().home.size())) {

@@ -27,6 +27,7 @@ struct CutRecord {
   bool killed = false;  // the snapshot was, before all was copied
   double copy_s = 0, fork_s = 0, slow_down_s = 0;
   std::optional<Error> no_snapshot;  // why there is none that was wanted
+  std::string unheld;                // requests.h, `cut`: a file; "": none
 };
 
 class ImageSource final : public client::ObjectSource {

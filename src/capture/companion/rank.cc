@@ -308,6 +308,7 @@ void Rank::save() {
 void Rank::learn(const Status& saved) {
   tell_no_snapshot();
   if (record_.bytes == 0) return;
+  if (saved.ok()) tell_unheld();
   const std::uint64_t copied = record_.bytes - record_.kept_bytes;
   saved.ok() ? full_every_->taken(record_.bytes, record_.kept_bytes) : full_every_->failed();
   if (record_.killed) choice_->killed();
@@ -325,6 +326,18 @@ void Rank::tell_no_snapshot() {
   if ((!machine && !wanted) || why == no_snapshot_ || !company_.is_first()) return;
   no_snapshot_ = why;
   tell_user(fmt::format("the program stood still while its memory was copied, because {}", why));
+}
+
+// Once for each file. Ranks may map different ones, so each tells.
+void Rank::tell_unheld() {
+  if (record_.unheld.empty() || record_.unheld == unheld_ || company_.is_over()) return;
+  unheld_ = record_.unheld;
+  const std::string who =
+      company_.several() ? fmt::format("rank {}", company_.group().rank()) : "the program";
+  tell_user(
+      fmt::format("{} has {} mapped shared, to be read, and can make it writable (mprotect): "
+                  "a restart does not undo what is written there after this version",
+                  who, unheld_));
 }
 
 void Rank::tell_why_not(const Error& why) {

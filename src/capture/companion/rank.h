@@ -53,6 +53,7 @@ class Rank {
   int attend();
   void learn(const Status& saved);
   void tell_no_snapshot();
+  void tell_unheld();
   void tell_why_not(const Error& why);
   void stop();
   bool tries_a_whole_one();
@@ -84,6 +85,7 @@ class Rank {
   int refused_code_ = 0;          // of a program that could not be started
   std::string cannot_;            // why the program could not be saved at the last try
   std::string no_snapshot_;       // why there was none, as it was told
+  std::string unheld_;            // the file of which that was told
 };
 
 }  // namespace backstay::image

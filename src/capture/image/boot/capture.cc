@@ -168,6 +168,14 @@ void lay_out(const CutWishes& wishes, Watching watching, CutResult& result, Trou
   if (watching != Watching::off) kept::remember(tables.runs, kept_bytes, end, wishes.chunk_bytes);
 }
 
+// The first such file stands for all.
+const char* find_unheld() {
+  for (const Area& area : tables.areas) {
+    if ((area.flags & area_may_be_written) != 0) return tables.text(tables.files[area.file].path);
+  }
+  return "";
+}
+
 }  // namespace
 
 void begin_cut(const CutWishes& wishes, CutResult& result, Trouble& trouble) {
@@ -205,6 +213,7 @@ void begin_cut(const CutWishes& wishes, CutResult& result, Trouble& trouble) {
     kept::forget();
     return end_cut(result);
   }
+  copy_text(result.unheld, sizeof result.unheld, find_unheld());
   result.agreeing_ns = agreed - begun_ns;
   result.describing_ns = now_ns(1) - agreed;
 }

@@ -15,6 +15,7 @@ struct CutResult {
   uint64_t describing_ns = 0;  // the tables, and which pages hold something
   uint64_t stopped_ns = 0;     // from the first that stood still until all went on
   Refused refused = Refused::no;
+  char unheld[why_max] = {};  // a file whose pages a restart does not bring back; empty: none
 };
 
 struct CutWishes {

@@ -83,6 +83,7 @@ void begin(Request& request, Answer& said, Trouble& trouble) {
   said.kept_bytes = result.kept_bytes;
   said.agreeing_ns = result.agreeing_ns;
   said.describing_ns = result.describing_ns;
+  copy_text(said.why, sizeof said.why, result.unheld);
 }
 
 void tell_kept(const Request& request, Answer& said) {
@@ -155,7 +156,7 @@ void serve(Request& request, long descriptor) {
     default: trouble << "this process runs already"; break;
   }
   if (!trouble.empty() && said.refused == 0) said.refused = static_cast<uint32_t>(Refused::now);
-  copy_text(said.why, sizeof said.why, trouble.c_str());
+  if (!trouble.empty()) copy_text(said.why, sizeof said.why, trouble.c_str());
   companion::answer(requests, said);
 }
 

@@ -77,11 +77,28 @@ bool has_file(AreaKind kind) {
   return kind == AreaKind::private_file || kind == AreaKind::shared_file;
 }
 
+bool may_be_written(const Area& area) { return (area.protection & PROT_WRITE) != 0; }
+
+// The kernel tells by trying whether the file was opened for writing.
+bool may_become_writable(const Area& area) {
+  const uint64_t bytes = area.end - area.start;
+  const int now = static_cast<int>(area.protection);
+  if (sys_protect(area.start, bytes, now | PROT_WRITE) != 0) return false;
+  sys_protect(area.start, bytes, now);
+  return true;
+}
+
 // What the program writes into a shared file after the cut must be undone: its pages come back too.
-// Behind the file's end there is nothing that could be read.
-void add_shared_pages(Area area, Tables& tables, Trouble& trouble) {
-  const uint64_t bytes = tables.files[area.file].bytes;
-  if ((area.protection & PROT_WRITE) == 0 || bytes <= area.offset) return;
+// Behind the file's end there is nothing that could be read. Pages that it may only read now do not
+// come back: a database that is mapped to be read (LMDB) is large, and is other programs' as well.
+void add_shared_pages(Area& mapped, Tables& tables, Trouble& trouble) {
+  const uint64_t bytes = tables.files[mapped.file].bytes;
+  if (!may_be_written(mapped)) {
+    if (may_become_writable(mapped)) mapped.flags |= area_may_be_written;
+    return;
+  }
+  if (bytes <= mapped.offset) return;
+  Area area = mapped;
   const uint64_t end =
       area.start + (bytes - area.offset + page_bytes - 1) / page_bytes * page_bytes;
   if (end < area.end) area.end = end;

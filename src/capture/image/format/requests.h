@@ -4,7 +4,9 @@
 //
 // The boot program serves one request at a time and answers each one but `go`. A cut:
 //   pool     once for each connection to an agent: maps the pool, whose descriptor comes along
-//   cut      stops the program's threads and describes the process; they stay stopped
+//   cut      stops the program's threads and describes the process; they stay stopped. `why` names
+//            a file that is mapped shared, and whose pages the image does not hold though the
+//            program may come to write them; empty: there is none
 //   kept     tells which chunks of the last cut's object this one begins with, some at once
 //   fill     copies the next bytes of the object, behind those, into the pool; as often as it takes
 //   snapshot copies the stopped process by fork. The copy says over the socket that comes along
@@ -79,7 +81,7 @@ struct KeptChunk {
 inline constexpr uint32_t kept_max = 64;
 
 struct Answer {
-  uint32_t refused;                     // Refused; `why` says why
+  uint32_t refused;                     // Refused; `why` says why, else of a cut: see there
   uint32_t process;                     // snapshot: the copy's; a child of who asks
   uint64_t bytes;                       // cut: of the object; resume: of the pool; base: 1: yes
   uint64_t kept_bytes;                  // cut: of these, at the front, that are not filled
