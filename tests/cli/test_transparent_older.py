@@ -96,6 +96,22 @@ def test_a_program_begins_afresh_though_all_versions_are_damaged(world):
     assert steps_of(world)[-1] == "end"
 
 
+def test_an_input_that_was_changed_is_named(world):
+    """By its descriptor, or by a shared mapping; the program goes on all the same."""
+    mapped = "one = mmap.mmap(os.open('data.2', os.O_RDONLY), 4, access=mmap.ACCESS_READ)\n"
+    words = program(world, f"import mmap, os\nkept = [open('same'), open('data.1')]\n{mapped}" +
+                    STEPS)
+    for name in ("same", "data.1", "data.2"):
+        (world.folder / name).write_text("data")
+    saved = Saved(world, words)
+    assert "was changed after" not in saved.goes_on().stderr
+    for number, told in ((1, "data.1, which"), (2, "data.1 (and 1 more), which")):
+        (world.folder / f"data.{number}").write_text("edit")
+        done = saved.goes_on()
+        assert done.returncode == 0 and steps_of(world) == ["end"], done.stderr
+        assert done.stderr.count("was changed after") == 1 and told in done.stderr, done.stderr
+
+
 def test_where_no_version_can_be_brought_back_each_is_named_and_none_is_lost(world):
     words = program(world, "data = open('data')\n" + STEPS)
     (world.folder / "data").write_text("data")

@@ -13,6 +13,7 @@
 
 #include "base/failpoint.h"
 #include "base/tell.h"
+#include "capture/companion/changed_inputs.h"
 #include "capture/companion/command_note.h"
 #include "capture/companion/ended_rank.h"
 #include "capture/companion/said_lines.h"
@@ -45,6 +46,23 @@ bool reads_from_a_pipe(const Image& image) {
     }
   }
   return false;
+}
+
+void tell_of_inputs(const Image& image) {
+  if (reads_from_a_pipe(image)) {
+    tell_user(
+        "standard input was a pipe when this version was saved: what the program has read "
+        "from it since then does not come again. With a file (< FILE) it does");
+  }
+  const auto changed = changed_inputs(image);
+  if (changed.empty()) return;
+  const std::string others =
+      changed.size() > 1 ? fmt::format(" (and {} more)", changed.size() - 1) : "";
+  tell_user(
+      fmt::format("{}{}, which the program reads, was changed after this version was saved: "
+                  "it goes on with what is there now. If that is wrong, put the old content "
+                  "back, or begin anew (--fresh)",
+                  changed.front(), others));
 }
 
 // Of one that keeps pages and does not say how many there are before it, it is not known.
@@ -113,11 +131,7 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   }
   const Status started = told_by_process(start(tail, object_bytes));
   if (!started.ok()) boot_.reset();
-  if (started.ok() && tells_ && reads_from_a_pipe(image)) {
-    tell_user(
-        "standard input was a pipe when this version was saved: what the program has read "
-        "from it since then does not come again. With a file (< FILE) it does");
-  }
+  if (started.ok() && tells_) tell_of_inputs(image);
   return started;
 }
 
