@@ -211,10 +211,16 @@ class Cluster:
                 self.end_streams(receivers, to_each)
 
 
+def end_once(*_):
+    """`timeout` sends a second SIGTERM, which must not end the clean-up."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit("ended by SIGTERM")
+
+
 @contextlib.contextmanager
 def cluster(hosts, networks=1):
     """A Cluster that is up; taken away afterwards, whatever happens."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    signal.signal(signal.SIGTERM, end_once)
     made = Cluster(f"bench-{os.getpid()}")
     made("up", hosts, "--networks", networks, "--disk-size", "6G")
     try:

@@ -165,8 +165,15 @@ mapped = mmap.mmap(file.fileno(), 1 << 16)
 at = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
 assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(at), ctypes.c_size_t(1 << 16), 1) == 0
 """
-    told = same_output(world, {}, None, [*program(world, text + REWRITES), 200])
-    assert newest(world) > 1 and told.count("can make it writable") == 1, told
+
+    def kill_once(running):
+        wait_for(lambda: running.poll() is not None or newest(world) > 1, "two versions")
+        for pid in programs(world):
+            os.kill(pid, signal.SIGKILL)
+
+    told = same_output(world, {}, kill_once, [*program(world, text + REWRITES), 300])
+    assert told.count("restart 1") == 1 and "goes on from version" in told, told
+    assert told.count("can make it writable") == 2, told  # once in each life of its companion
     assert f"{world.folder}/data" in told, told
 
 

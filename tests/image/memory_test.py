@@ -171,22 +171,27 @@ def is_refused(pool, setup, word):
         assert program.look() == before
 
 
-def what_is_unheld(pool, setup):
-    with started(pool, setup) as program:
-        before = program.look()
-        begun = program.life.ask(CUT, bytes_=CHUNK)
-        program.life.ask(RESUME)
-        assert program.look() == before
-        return Path(begun["why"]).name
+def what_is_unheld(program, before):
+    begun = program.life.ask(CUT, bytes_=CHUNK)
+    program.life.ask(RESUME)
+    assert program.look() == before
+    return Path(begun["why"]).name
 
 
 def tells_what_may_become_writable(pool):
-    for protection, shown in ((1, "r--s"), (0, "---s")):
-        setup = READ_ONLY.format(protection=protection, shown=shown)
-        assert what_is_unheld(pool, setup) == "data", shown
-        comes_back(pool, setup, forks=False)
-    for setup in (WRITABLE, OPENED_TO_BE_READ):
-        assert what_is_unheld(pool, setup) == "", setup
+    """Before a restart and after it."""
+    for setup, unheld in (
+        (READ_ONLY.format(protection=1, shown="r--s"), "data"),
+        (READ_ONLY.format(protection=0, shown="---s"), "data"),
+        (WRITABLE, ""),
+        (OPENED_TO_BE_READ, ""),
+    ):
+        with started(pool, setup) as program:
+            before = program.look()
+            assert what_is_unheld(program, before) == unheld, setup
+            program.goes_on_from(program.image(forks=False))
+            assert program.look() == before
+            assert what_is_unheld(program, before) == unheld, setup
 
 
 def main():

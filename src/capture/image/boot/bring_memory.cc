@@ -11,14 +11,13 @@ namespace {
 
 AreaKind kind_of(const Area& area) { return static_cast<AreaKind>(area.kind); }
 
-// A shared mapping may become writable later, so it is opened for writing where that is allowed.
+// A shared mapping that could become writable still can.
 long open_file(const Tables& tables, const Area& area) {
-  const char* path = tables.text(tables.files[area.file].path);
-  if (kind_of(area) == AreaKind::shared_file) {
-    const long fd = sys_open(path, O_RDWR | O_CLOEXEC);
-    if (fd >= 0 || (area.protection & PROT_WRITE) != 0) return fd;
-  }
-  return sys_open(path, O_RDONLY | O_CLOEXEC);
+  const bool writes =
+      kind_of(area) == AreaKind::shared_file &&
+      ((area.protection & PROT_WRITE) != 0 || (area.flags & area_may_be_written) != 0);
+  return sys_open(tables.text(tables.files[area.file].path),
+                  (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 }
 
 bool map_area(const Tables& tables, const Area& area, bool filled) {

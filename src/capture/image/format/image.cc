@@ -66,8 +66,8 @@ bool get_all(ByteReader& in, Image& image) {
 bool is_area(const Area& area, const Image& image) {
   const bool whole = area.start % page_bytes == 0 && area.end % page_bytes == 0 &&
                      area.offset % page_bytes == 0 && area.start < area.end;
-  const bool known =
-      area.kind >= 1 && area.kind <= area_kinds && area.protection < 8 && area.flags < 2;
+  const bool known = area.kind >= 1 && area.kind <= area_kinds && area.protection < 8 &&
+                     (area.flags & ~area_flags) == 0;
   const bool of_file = area.kind == static_cast<std::uint32_t>(AreaKind::private_file) ||
                        area.kind == static_cast<std::uint32_t>(AreaKind::shared_file);
   return whole && known && (of_file ? area.file < image.files.size() : area.file == no_index);
