@@ -27,6 +27,7 @@ constexpr const char* descriptor_names[] = {"file",      "folder",        "devic
                                             "signals",   "socket pair"};
 
 const char* name_of(const image::Area& area) {
+  if ((area.flags & image::area_is_content) != 0) return "content of file";
   for (const AreaName& one : area_names) {
     if (area.kind == static_cast<std::uint32_t>(one.kind)) return one.name;
   }

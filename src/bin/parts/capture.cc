@@ -20,10 +20,11 @@ constexpr std::array library_folders = {"../capture/files", ".", "../" BACKSTAY_
 
 }  // namespace
 
-void add_capture_options(CLI::App& app, CaptureOptions& options) {
+void add_capture_options(CLI::App& app, CaptureOptions& options, const std::string& more) {
   app.add_option("--capture-files", options.globs,
                  "Capture the files that the program writes and whose path this pattern matches; "
-                 "quote it. May be given several times")
+                 "quote it. May be given several times" +
+                     more)
       ->type_name("GLOB")
       ->expected(1)
       ->take_all()

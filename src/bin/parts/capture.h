@@ -26,7 +26,8 @@ struct CaptureOptions {
   bool any() const { return !globs.empty(); }
 };
 
-void add_capture_options(CLI::App& app, CaptureOptions& options);
+// `more`: what else the command's help says of it.
+void add_capture_options(CLI::App& app, CaptureOptions& options, const std::string& more = "");
 
 // The patterns as absolute paths from this process's working directory. Errors: invalid (a pattern
 // that takes in what must not be captured), too_large (too many patterns).

@@ -156,6 +156,16 @@ void take_interval(Config& config, double interval_s) {
   config.checkpoint.interval_s = interval_s;
 }
 
+// The files that it names belong to the versions, and none is captured apart.
+Status become_transparent(RunOptions& run, std::optional<LauncherLine>& launcher,
+                          const Config& config) {
+  BACKSTAY_ASSIGN(auto whole, transparent_command(run, launcher, config));
+  run.capture = {};
+  run.words = std::move(whole.words);
+  launcher = std::move(whole.launcher);
+  return {};
+}
+
 Result<int> run(RunCommandOptions options) {
   options.run.launch = new_launch();
   options.run.fresh = options.fresh;
@@ -174,8 +184,9 @@ Result<int> run(RunCommandOptions options) {
   BACKSTAY_ASSIGN(const NamedJob named, name_job(options.job, config, program,
                                                  options.run.words.front(), "backstay run"));
   const std::string& job = named.job;
-  auto captured = captured_command(options.run.capture, config, options.run.words, launcher,
-                                   named.by_user ? job : "");
+  const CaptureOptions apart = options.transparent ? CaptureOptions() : options.run.capture;
+  auto captured =
+      captured_command(apart, config, options.run.words, launcher, named.by_user ? job : "");
   if (!captured.ok() && program_is_at_fault(captured.error()))
     return cannot_start(captured.error());
   BACKSTAY_ASSIGN(auto command, std::move(captured));
@@ -185,11 +196,7 @@ Result<int> run(RunCommandOptions options) {
   const bool agents_of_its_own = needs_agents_of_its_own(config, launcher);
   if (agents_of_its_own) give_agents_of_its_own(config);
   RunOptions run = options.run;
-  if (options.transparent) {
-    BACKSTAY_ASSIGN(auto whole, transparent_command(options.run, launcher, config));
-    run.words = std::move(whole.words);
-    launcher = std::move(whole.launcher);
-  }
+  if (options.transparent) BACKSTAY_TRY(become_transparent(run, launcher, config));
   if (std::filesystem::path(program.file).filename().string().starts_with("python"))
     run.language = Language::python;
   Runner runner(run, config, job);
@@ -302,7 +309,9 @@ Action declare_run(CLI::App& app) {
   add_ways_to_go_on(app, *options);
   add_restart_options(app, options->run);
   app.add_flag("--quiet", options->run.quiet, "No summary at the end");
-  add_capture_options(app, options->run.capture);
+  add_capture_options(app, options->run.capture,
+                      ". With --transparent the contents of those that are open belong to the "
+                      "versions");
   add_settings(app, options->settings, true);
   add_host_options(app, options->run);
   app.add_option("command", options->run.words, "The program, usually behind a launcher")

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/program.h"
+#include "bin/parts/capture.h"
 #include "bin/run/captured_command.h"
 #include "meet/place.h"
 
@@ -55,10 +56,16 @@ meet::Launcher as_met(LauncherKind kind) {
   return meet::Launcher::openmpi;
 }
 
-Words companion_of(const std::string& program, const LauncherLine& launcher) {
-  Words words{program, "--launcher", std::string(meet::launcher_name(as_met(launcher.kind)))};
-  if (const std::string folder = find_mpi_folder(program); !folder.empty())
-    words.insert(words.end(), {"--mpi", folder});
+Words companion_of(const std::string& program, const std::optional<LauncherLine>& launcher,
+                   const std::vector<std::string>& contents) {
+  Words words{program};
+  if (launcher) {
+    words.insert(words.end(),
+                 {"--launcher", std::string(meet::launcher_name(as_met(launcher->kind)))});
+    if (const std::string folder = find_mpi_folder(program); !folder.empty())
+      words.insert(words.end(), {"--mpi", folder});
+  }
+  for (const std::string& pattern : contents) words.insert(words.end(), {"--contents", pattern});
   words.emplace_back("--");
   return words;
 }
@@ -82,23 +89,19 @@ Result<TransparentCommand> transparent_command(const RunOptions& options,
                                                const std::optional<LauncherLine>& launcher,
                                                const Config& config) {
   BACKSTAY_TRY(check_launcher(options.words, launcher));
-  if (options.capture.any())
-    return Error(
-        Code::invalid,
-        "--capture-files and --transparent cannot be given together yet: files are cut back "
-        "to their length at the cut (docs/guide/transparent.md)");
   if (config.checkpoint.policy == "calls")
     return Error(Code::invalid,
                  "checkpoint.policy is calls, which counts calls that a program under "
                  "--transparent does not make: set --interval, or the policy daly or request");
   BACKSTAY_ASSIGN(const std::string companion, find_companion());
-  TransparentCommand command{{companion, "--"}, std::nullopt};
+  BACKSTAY_ASSIGN(const auto contents, checked_globs(options.capture, config));
+  const Words added = companion_of(companion, launcher, contents);
+  TransparentCommand command{added, std::nullopt};
   if (!launcher) {
     command.words.insert(command.words.end(), options.words.begin(), options.words.end());
     return command;
   }
-  BACKSTAY_ASSIGN(command.words, with_words_before_programs(options.words, *launcher,
-                                                            companion_of(companion, *launcher)));
+  BACKSTAY_ASSIGN(command.words, with_words_before_programs(options.words, *launcher, added));
   command.launcher =
       parse_launcher_line(command.words, launcher->launcher, launcher->kind, is_here);
   return command;

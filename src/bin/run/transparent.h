@@ -20,10 +20,11 @@ struct TransparentCommand {
   std::optional<LauncherLine> launcher;  // of these words
 };
 
-// The command line that starts each program with its companion.
+// The command line that starts each program with its companion. The files that `options.capture`
+// names belong to the versions; they are not captured apart.
 // Errors: invalid (a launcher that is not known or has its programs in a file, several programs on
-// several hosts, settings that need calls of the program, captured files), not_found (the companion
-// is not installed).
+// several hosts, settings that need calls of the program; as checked_globs()), not_found (the
+// companion is not installed).
 Result<TransparentCommand> transparent_command(const RunOptions& options,
                                                const std::optional<LauncherLine>& launcher,
                                                const Config& config);

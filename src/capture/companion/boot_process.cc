@@ -84,7 +84,7 @@ Error gone(pid_t pid, const std::string& boot) {
 }  // namespace
 
 Result<std::unique_ptr<BootProcess>> BootProcess::start(const std::vector<std::string>& words,
-                                                        const LowerHalf& lower) {
+                                                        const LifeOptions& life) {
   BACKSTAY_ASSIGN(std::string boot, find_boot());
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -94,8 +94,9 @@ Result<std::unique_ptr<BootProcess>> BootProcess::start(const std::vector<std::s
   process->socket_.reset(ends[0]);
   const Fd theirs(ends[1]);
   std::vector<std::string> all{boot, "--companion", std::to_string(theirs.get())};
-  if (!lower.folder.empty()) all.insert(all.end(), {"--mpi", lower.folder});
-  if (!lower.channel.empty()) all.insert(all.end(), {"--channel", lower.channel});
+  if (!life.mpi.empty()) all.insert(all.end(), {"--mpi", life.mpi});
+  if (!life.channel.empty()) all.insert(all.end(), {"--channel", life.channel});
+  if (!life.contents.empty()) all.insert(all.end(), {"--contents", life.contents});
   all.emplace_back(words.empty() ? "--bring-back" : "--");
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> argv;

@@ -20,10 +20,12 @@
 
 namespace backstay::image {
 
-// Of a program that may use MPI (docs/protocol/lower-half.md).
-struct LowerHalf {
-  std::string folder;   // of the lower half and of our libraries; "": none
-  std::string channel;  // CutChannel::path() for this life of the program; "": none
+// What a life of the program needs beside its words.
+struct LifeOptions {
+  // Of a program that may use MPI (docs/protocol/lower-half.md).
+  std::string mpi;       // the folder of the lower half and of our libraries; "": none
+  std::string channel;   // CutChannel::path() for this life of the program; "": none
+  std::string contents;  // patterns of files whose contents are in an image, one a line; "": none
 };
 
 class BootProcess {
@@ -31,7 +33,7 @@ class BootProcess {
   // `words`: the program and its arguments; none: a saved one is brought back.
   // Errors: io, not_found (the boot program).
   static Result<std::unique_ptr<BootProcess>> start(const std::vector<std::string>& words,
-                                                    const LowerHalf& lower);
+                                                    const LifeOptions& life);
   ~BootProcess();  // ends it, if it was not left
   BootProcess(const BootProcess&) = delete;
   BootProcess& operator=(const BootProcess&) = delete;

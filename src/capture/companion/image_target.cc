@@ -146,7 +146,7 @@ Status ImageTarget::match_ended(Bytes table, const format::Footer& footer) {
 Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
   copies_ = false;
   BACKSTAY_ASSIGN(const Fd table, in_memory(tail));
-  BACKSTAY_ASSIGN(boot_, BootProcess::start({}, lower_));
+  BACKSTAY_ASSIGN(boot_, BootProcess::start({}, life_));
   BACKSTAY_TRY(boot_->lend(agent_.pool()));
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::table);

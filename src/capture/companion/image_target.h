@@ -21,11 +21,11 @@ std::vector<format::Note> notes_of(std::string_view text);
 
 class ImageTarget final : public client::ObjectTarget {
  public:
-  // The first two must outlive it. `lower`: as BootProcess::start() has it. `tells`: speaks to the
+  // The first two must outlive it. `life`: as BootProcess::start() has it. `tells`: speaks to the
   // user.
-  ImageTarget(const client::Origin& origin, const client::Connection& agent, LowerHalf lower,
+  ImageTarget(const client::Origin& origin, const client::Connection& agent, LifeOptions life,
               bool tells)
-      : origin_(origin), agent_(agent), lower_(std::move(lower)), tells_(tells) {}
+      : origin_(origin), agent_(agent), life_(std::move(life)), tells_(tells) {}
 
   std::uint64_t table_bytes() const override;
   Result<std::uint64_t> tail_bytes(Bytes footer, std::uint64_t object_bytes) override;
@@ -61,7 +61,7 @@ class ImageTarget final : public client::ObjectTarget {
 
   const client::Origin& origin_;
   const client::Connection& agent_;
-  const LowerHalf lower_;
+  const LifeOptions life_;
   const bool tells_;
   std::unique_ptr<BootProcess> boot_;
   std::string command_;

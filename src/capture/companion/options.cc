@@ -16,6 +16,8 @@ std::optional<Options> read_options(const std::vector<std::string>& arguments) {
       if (!options.launcher) return std::nullopt;
     } else if (arguments[at] == "--mpi") {
       options.mpi = value;
+    } else if (arguments[at] == "--contents") {
+      options.contents += value + "\n";
     } else {
       return std::nullopt;
     }

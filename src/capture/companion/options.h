@@ -1,6 +1,7 @@
 // The companion's command line.
 //
-//   backstay-companion [--launcher openmpi|mpich|slurm] [--mpi FOLDER] -- PROGRAM ARGUMENTS...
+//   backstay-companion [--launcher openmpi|mpich|slurm] [--mpi FOLDER] [--contents PATTERN]...
+//                      -- PROGRAM ARGUMENTS...
 //   backstay-companion --check      prints why a program cannot be saved here, else nothing
 #pragma once
 
@@ -16,6 +17,7 @@ struct Options {
   bool check = false;
   std::optional<meet::Launcher> launcher;  // none: the job has this rank alone
   std::string mpi;                         // the boot program's --mpi; "": none
+  std::string contents;                    // the patterns, one a line; "": none
   std::vector<std::string> words;          // the program and its arguments
 };
 

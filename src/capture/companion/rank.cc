@@ -92,7 +92,7 @@ Status Rank::bring_back() {
       [&](client::Connection& agent, const client::Origin& origin) -> client::ObjectTarget& {
         refused = refused || (target && target->refused());
         target.reset();
-        target = std::make_unique<ImageTarget>(origin, agent, lower_half(), company_.is_first());
+        target = std::make_unique<ImageTarget>(origin, agent, new_life(), company_.is_first());
         return *target;
       },
       [&](bool may_keep) {
@@ -134,7 +134,7 @@ Status Rank::begin() {
 
 // A request that changes nothing: its answer says whether the program can be saved at all.
 Status Rank::start_program() {
-  BACKSTAY_ASSIGN(boot_, BootProcess::start(options_.words, lower_half()));
+  BACKSTAY_ASSIGN(boot_, BootProcess::start(options_.words, new_life()));
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::resume);
   const auto runs = boot_->ask(request);
@@ -142,12 +142,12 @@ Status Rank::start_program() {
   return runs.error();
 }
 
-// What a life of the program needs for MPI; the life before has ended.
-LowerHalf Rank::lower_half() {
-  if (options_.mpi.empty()) return {};
+// The life before has ended.
+LifeOptions Rank::new_life() {
+  if (options_.mpi.empty()) return {"", "", options_.contents};
   auto channel = CutChannel::make();
   channel_ = channel.ok() ? std::move(channel).value() : nullptr;
-  return {options_.mpi, channel_ ? channel_->path() : ""};
+  return {options_.mpi, channel_ ? channel_->path() : "", options_.contents};
 }
 
 int Rank::serve() {

@@ -39,7 +39,7 @@ class Rank {
   Status start_program();
   int give_up(const Error& why);
   int serve();
-  LowerHalf lower_half();
+  LifeOptions new_life();
   int serve_alone();
   int wait_for_program();
   void wait_a_moment();

@@ -1,6 +1,7 @@
 #include <linux/mman.h>
 
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/maps.h"
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/vdso.h"
@@ -13,6 +14,7 @@ AreaKind kind_of(const Area& area) { return static_cast<AreaKind>(area.kind); }
 
 // A shared mapping that could become writable still can.
 long open_file(const Tables& tables, const Area& area) {
+  if ((area.flags & area_is_content) != 0) return contents::open(tables, area);
   const bool writes =
       kind_of(area) == AreaKind::shared_file &&
       ((area.protection & PROT_WRITE) != 0 || (area.flags & area_may_be_written) != 0);
@@ -45,6 +47,15 @@ bool is_mapped_here(const Area& area) {
   return kind_of(area) != AreaKind::vdso && kind_of(area) != AreaKind::vdso_data;
 }
 
+void name_failure(const Tables& tables, const Area& area, Trouble& trouble) {
+  if ((area.flags & area_is_content) != 0) {
+    trouble << tables.text(tables.files[area.file].path) << " cannot be written as it was";
+  } else {
+    trouble << "the address range at ";
+    trouble.hex(area.start) << " cannot be mapped as it was";
+  }
+}
+
 // The runs of an area: [first, end) of the table. Both are in the order of addresses.
 uint64_t runs_end(const Tables& tables, uint64_t first, const Area& area) {
   while (first < tables.runs.size() && tables.runs[first].address < area.end) ++first;
@@ -72,10 +83,7 @@ void map_areas(const Tables& tables, Trouble& trouble) {
   for (const Area& area : tables.areas) {
     const uint64_t end = runs_end(tables, first, area);
     if (is_mapped_here(area)) {
-      if (!map_area(tables, area, end > first)) {
-        trouble << "the address range at ";
-        trouble.hex(area.start) << " cannot be mapped as it was";
-      }
+      if (!map_area(tables, area, end > first)) name_failure(tables, area, trouble);
     } else if (kind_of(area) == AreaKind::vdso && end > first) {
       keep_room_for_vdso(area, trouble);
     }
@@ -104,7 +112,9 @@ void protect_areas(const Tables& tables) {
   for (const Area& area : tables.areas) {
     const uint64_t end = runs_end(tables, first, area);
     const auto wanted = static_cast<int>(area.protection);
-    if (is_mapped_here(area) && end > first && wanted != (PROT_READ | PROT_WRITE)) {
+    if ((area.flags & area_is_content) != 0) {
+      sys_unmap(area.start, area.end - area.start);
+    } else if (is_mapped_here(area) && end > first && wanted != (PROT_READ | PROT_WRITE)) {
       sys_protect(area.start, area.end - area.start, wanted);
     }
     first = end;

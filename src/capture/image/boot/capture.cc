@@ -2,6 +2,7 @@
 
 #include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/children.h"
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handlers.h"
@@ -25,6 +26,7 @@ struct Position {
   uint64_t kept_bytes = 0;       // runs before this offset are not read
   const uint8_t* tail = nullptr;
   uint64_t tail_bytes = 0;
+  bool is_copy = false;  // a snapshot, which has copies of the files, too
 };
 Position position;
 
@@ -51,6 +53,7 @@ void describe_all(const char* notes, Watching watching, Trouble& trouble) {
   asyncio::begin();
   if (trouble.empty()) describe_descriptors(tables, trouble);
   add_notes(notes);
+  if (trouble.empty()) contents::map(tables, trouble);
   if (trouble.empty()) describe_areas(tables, watching, trouble);
 }
 
@@ -235,7 +238,12 @@ bool read_cut(uint64_t size, const Visitor& visitor) {
   return good;
 }
 
+void check_cut(Trouble& trouble) {
+  if (position.tail_bytes == 0 && !position.is_copy) contents::compare(tables, trouble);
+}
+
 void end_cut(CutResult& result) {
+  contents::unmap();
   resume_threads(stopped);
   gate::end_cut();
   result.stopped_ns = now_ns(1) - begun_ns;
@@ -243,7 +251,12 @@ void end_cut(CutResult& result) {
 }
 
 long fork_cut(long channel, Refused& refused, Trouble& trouble) {
-  return snapshot::fork(channel, tables, position.kept_bytes, refused, trouble);
+  const long process = snapshot::fork(channel, tables, position.kept_bytes, refused, trouble);
+  if (process == 0) {
+    position.is_copy = true;
+    if (trouble.empty()) contents::compare(tables, trouble);
+  }
+  return process;
 }
 
 void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
@@ -251,6 +264,7 @@ void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
   if (!trouble.empty()) return;
   ToSink to{sink, trouble};
   read_cut(result.bytes, Visitor{&to, write_piece});
+  if (trouble.empty()) check_cut(trouble);
   end_cut(result);
 }
 

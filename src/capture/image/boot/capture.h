@@ -35,6 +35,8 @@ struct Visitor {
   bool (*visit)(void* context, const void* bytes, uint64_t size);
 };
 bool read_cut(uint64_t size, const Visitor& visitor);
+// After each part: trouble, once all was read, where it is no cut.
+void check_cut(Trouble& trouble);
 void end_cut(CutResult& result);
 // While a cut is under way: a copy of the process, in which the cut goes on, whatever becomes of
 // this one (snapshot.h). read_cut() goes on there where it is here.

@@ -1,4 +1,5 @@
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/identify.h"
@@ -16,10 +17,12 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   if (is_output(one, same)) return;
   if (kind == DescriptorKind::file && ends_with(path, " (deleted)")) return;
   FileStatus status;
+  const bool held = contents::holds(tables, path);
   if (!file_status(path, status)) {
+    if (held) return;  // it is made anew
     trouble << path << " is missing: the program had it open as descriptor "
             << uint64_t{one.number};
-  } else if (kind == DescriptorKind::file && status.bytes < one.bytes) {
+  } else if (kind == DescriptorKind::file && status.bytes < one.bytes && !held) {
     trouble << path << " has become shorter than it was when the image was saved";
   } else if (system_call(__NR_faccessat, AT_FDCWD, address_of(path),
                          (one.flags & access_mode) == 0 ? 4 : 2) != 0) {
@@ -39,6 +42,7 @@ void compare_all(const Tables& tables, bool programs, Trouble& trouble) {
   for (uint32_t i = 0; i < tables.files.size() && trouble.empty(); ++i) {
     const File& file = tables.files[i];
     if ((file.build_id_bytes > 0) != programs) continue;
+    if (contents::holds(tables, tables.text(file.path))) continue;
     compare(tables.text(file.path), file, is_private(tables, i), trouble);
   }
 }

@@ -59,6 +59,7 @@ void fill(const Request& request, Answer& said, Trouble& trouble) {
   if (!trouble.empty()) return;
   copy_sum().reset();
   if (!read_cut(request.bytes, Visitor{&to, copy_piece})) trouble << "the image has no such bytes";
+  if (trouble.empty()) check_cut(trouble);
   said.sum = copy_sum().digest();
 }
 

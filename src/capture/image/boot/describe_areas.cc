@@ -1,6 +1,7 @@
 // The map: who owns each area, which pages hold something, and which files stand behind it.
 #include <linux/mman.h>
 
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/elf.h"
 #include "capture/image/boot/identify.h"
@@ -122,6 +123,7 @@ void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble
   area->kind = static_cast<uint32_t>(kind);
   area->protection = mapping.protection;
   area->flags = same_text(mapping.name, "[stack]") ? area_grows_down : 0;
+  if (contents::is_one(mapping.start)) area->flags |= area_is_content;
   area->file = file;
   if (kind == AreaKind::shared_file) add_shared_pages(*area, tables, trouble);
   const Which which = kind == AreaKind::private_file ? Which::changed : Which::present;

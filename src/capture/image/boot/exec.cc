@@ -4,6 +4,7 @@
 #include <linux/prctl.h>
 
 #include "capture/image/boot/channel.h"
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handover.h"
@@ -26,7 +27,7 @@ bool by_companion = false;
 bool kernel_clock = false;
 long owner = 0;  // the process that has a control thread: no child of it
 
-constexpr uint64_t own_words = 20;
+constexpr uint64_t own_words = 24;
 
 struct Exec {
   const Call* call;
@@ -129,6 +130,8 @@ long become_boot(const Exec& exec, long control) {
   }
   if (channel_name() != nullptr) all.add("--channel");
   if (channel_name() != nullptr) all.add(channel_name());
+  if (contents::patterns() != nullptr) all.add("--contents");
+  if (contents::patterns() != nullptr) all.add(contents::patterns());
   if (without_scan) all.add("--no-scan");
   all.add("--mask");
   all.add(numbers[1].c_str());

@@ -8,6 +8,7 @@
 // --mpi FOLDER starts a program that uses MPI with a lower half, which lies in FOLDER with our MPI
 // libraries (docs/protocol/lower-half.md); a restart of such a program needs it again.
 // --channel PATH: memory that it shares with the companion (channel.h).
+// --contents PATTERNS: files whose contents an image holds (contents.h).
 // --no-scan finds pages as on kernels before 6.7.
 //
 // It is static, has no libc, and lies at a fixed address of its own (window.h): the program that it
@@ -15,6 +16,7 @@
 // exit code is the program's; its own troubles end with 126 or 127, as a shell's do, and 78 where a
 // restart is refused.
 #include "capture/image/boot/channel.h"
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/launch.h"
 #include "capture/image/boot/options.h"
@@ -31,6 +33,7 @@ extern "C" [[noreturn, gnu::used]] void boot_main(uint64_t* stack) {
   Options options;
   Trouble trouble;
   read_options(start, options, trouble);
+  contents::fit(options.contents, trouble);
   if (!trouble.empty()) give_up(trouble, 126);
   name_channel(options.channel);
   if (options.restore != nullptr || options.bring_back) restore(options, start);

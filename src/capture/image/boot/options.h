@@ -14,9 +14,10 @@ struct Options {
   bool kernel_clock = false;      // the program sees no vdso
   const char* mpi = nullptr;      // the folder of the lower half and of our MPI libraries
   const char* handed_in =
-      nullptr;                    // descriptors that are the lower half's, by a boot program before
-  const char* channel = nullptr;  // the file of the memory that it shares with the companion
-  const char* program = nullptr;  // the file that execve named; else the first word names it
+      nullptr;  // descriptors that are the lower half's, by a boot program before
+  const char* contents = nullptr;  // patterns of files whose contents are in the image
+  const char* channel = nullptr;   // the file of the memory that it shares with the companion
+  const char* program = nullptr;   // the file that execve named; else the first word names it
   bool masked = false;
   uint64_t mask = 0;   // which signals the program blocks, where `masked`
   uint64_t first = 1;  // index of the program in argv

@@ -3,6 +3,7 @@
 #include <linux/mman.h>
 
 #include "capture/image/boot/companion.h"
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/describe.h"
 
 namespace backstay::image::snapshot {
@@ -119,7 +120,8 @@ long fork(long channel, const Tables& tables, uint64_t kept_bytes, Refused& refu
           Trouble& trouble) {
   refused = Refused::now;
   if (shared_bytes(tables) > shared_most) {
-    trouble << "the program shares memory with other processes";
+    trouble << (contents::any(tables) ? "contents of files are saved with it"
+                                      : "the program shares memory with other processes");
     return -1;
   }
   if (writes_come_unseen()) {

@@ -39,6 +39,15 @@ size_t strlen(const char* text) noexcept {
 }
 }
 
+// <string.h> declares it in C++, with the name that the linker looks for.
+const void* memchr(const void* in, int wanted, size_t bytes) noexcept {
+  const auto* at = static_cast<const unsigned char*>(in);
+  for (; bytes > 0; ++at, --bytes) {
+    if (*at == static_cast<unsigned char>(wanted)) return at;
+  }
+  return nullptr;
+}
+
 namespace backstay::image {
 
 bool same_text(const char* a, const char* b) {

@@ -1,0 +1,133 @@
+"""`backstay run --transparent --capture-files`: the contents of open files belong to the version.
+
+Each version is requested, and each step of the program waits for a file; nothing depends on times.
+"""
+
+import os
+import shutil
+
+import pytest
+from processes import wait_for
+from ranks import HERE, line
+from transparent import (  # noqa: F401 (two are fixtures)
+    kill_at_random, kill_job, nothing_is_left, program, seed, start, undisturbed)
+
+# Two files that it overwrites in place, of which one fits the pattern, and one that it removes.
+STEPS = """
+import os, time
+rank = os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
+def step(name):
+    open(f"has.{rank}", "a").write(name + "\\n")
+    while not os.path.exists(name):
+        time.sleep(0.01)
+def at(file, place, text):
+    os.pwrite(file.fileno(), text, place)
+def content(file):
+    return os.pread(file.fileno(), 1 << 20, 0)
+held, other, gone = (open(f"{name}.{rank}", "w+b", 0)
+                     for name in ("held", "other", "held.gone"))
+for file in (held, other, gone):
+    at(file, 0, b"before" * 2000)
+    at(file, 50000, b"behind a hole")
+held.seek(7)
+saved = content(held)
+step("saved")
+print(content(held) == saved, content(gone) == saved, content(other) == saved, held.tell(),
+      flush=True)
+for file in (held, other, gone):
+    at(file, 3, b"AFTER")
+held.truncate(100)
+at(other, 60000, b"more")
+os.unlink(gone.name)
+step("written")
+"""
+
+
+def steps_of(world, rank=0):
+    path = world.folder / f"has.{rank}"
+    return path.read_text().split() if path.exists() else []
+
+
+class Written:
+    """A program that is saved, writes on, and is killed with all that watches it."""
+
+    def __init__(self, world, words, ranks=1, pattern="held*"):
+        self.world, self.words, self.ranks = world, words, ranks
+        self.options = ["--job", "app", "--capture-files", pattern]
+        world.env.update(BACKSTAY_CHECKPOINT_POLICY="request", BACKSTAY_AGENT_IDLE_EXIT_S="60")
+        running = start(world, words, *self.options, "--retries", 0)
+        self.wait_for("saved", running)
+        done = world.run("checkpoint", "app", "--wait")
+        assert done.returncode == 0, done.stderr
+        (world.folder / "saved").touch()
+        self.wait_for("written", running)
+        kill_job(world, running)
+        (world.folder / "written").touch()
+
+    def wait_for(self, step, running):
+        wait_for(lambda: running.poll() is not None or
+                 all(step in steps_of(self.world, rank) for rank in range(self.ranks)), step)
+        assert running.poll() is None, running.communicate()
+
+    def goes_on(self):
+        return self.world.run("run", "--transparent", *self.options, "--", *self.words)
+
+
+@pytest.mark.parametrize("snapshot", ["copy", "fork"])
+def test_what_is_overwritten_in_place_comes_back(world, snapshot):
+    world.env["BACKSTAY_CHECKPOINT_SNAPSHOT"] = snapshot
+    written = Written(world, program(world, STEPS))
+    assert not (world.folder / "held.gone.0").exists()
+    for agent in ("", "stop"):  # out of memory, then from the disk
+        if agent:
+            world.run("agent", agent)
+        done = written.goes_on()
+        assert (done.returncode, done.stdout) == (0, "True True False 7\n"), done
+    assert (world.folder / "held.0").stat().st_size == 100  # the program went on
+    assert (world.folder / "other.0").stat().st_size == 60004
+
+
+@pytest.mark.skipif(not HERE, reason="no launcher is installed")
+@pytest.mark.parametrize("launcher", HERE)
+def test_each_rank_has_its_own(world, launcher):
+    written = Written(world, line(launcher, 2, *program(world, STEPS)), ranks=2)
+    done = written.goes_on()
+    assert (done.returncode, done.stdout) == (0, "True True False 7\n" * 2), done
+
+
+def test_a_file_that_cannot_be_written_back_ends_the_restart_and_nothing_else(world):
+    written = Written(world, program(world, STEPS))
+    (world.folder / "held.gone.0").mkdir()
+    done = written.goes_on()
+    assert done.returncode != 0 and "held.gone.0" in done.stderr, done.stderr
+    (world.folder / "held.gone.0").rmdir()
+    done = written.goes_on()
+    assert (done.returncode, done.stdout) == (0, "True True False 7\n"), done
+
+
+def test_a_database_killed_at_random(world):
+    if not shutil.which("sqlite3"):
+        pytest.skip("no sqlite3")
+    query = world.folder / "query"
+    query.write_text(
+        "create table t(a int, b text);\n"
+        "with recursive c(n) as (select 1 union all select n+1 from c where n<400000)"
+        " insert into t select n, hex(n*7919) from c;\n"
+        "create index i on t(b);\n"
+        "select count(*), sum(length(b)), max(b) from t;\n"
+        "pragma integrity_check;\n")
+    words = ["sqlite3", world.folder / "data.db", f".read {query}"]
+    expected = undisturbed(["sqlite3", ":memory:", f".read {query}"], world.folder)
+    out = world.folder / "out"
+    for _ in range(5):
+        for path in world.folder.glob("data.db*"):
+            path.unlink()
+        with open(out, "wb") as file:
+            running = start(world, words, "--job", "app", "--fresh", "--interval", 0.1,
+                            "--retries", 6, "--capture-files", "data.db*", out=file)
+            killed = kill_at_random(world, running, 3, "backstay-boot")
+            _, told = running.communicate(timeout=100)
+        assert (running.returncode, out.read_bytes()) == (0, expected), told
+        if killed:
+            return
+    raise AssertionError("the program had ended before the first kill, five times")

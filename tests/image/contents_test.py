@@ -1,0 +1,103 @@
+"""Contents of files that an image holds (--contents): what is mapped for a cut is gone after it,
+and a file that another process changes meanwhile ends the cut.
+
+The test plays the companion (companion.py).
+Usage: contents_test.py BOOT
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from companion import (
+    CHUNK, CUT, FILL, POOL, POOL_ASK, RESUME, Companion, Lines, No, bring_back, new_pool,
+    read_image)
+
+# At each line it says what it has mapped of its files, and what they hold.
+PROGRAM = """
+import os, sys
+if sys.argv[1:] == ["exec"]:
+    os.execv("/usr/bin/python3", ["python3", sys.argv[0]])
+held = os.open("held", os.O_RDWR | os.O_CREAT)
+again = os.open("held", os.O_WRONLY | os.O_APPEND)
+empty = os.open("held.empty", os.O_RDWR | os.O_CREAT)
+read = os.open("held.read", os.O_RDONLY | os.O_CREAT)
+os.pwrite(held, b"abc" * 10000, 0)
+for line in sys.stdin:
+    maps = [one for one in open("/proc/self/maps") if "/held" in one]
+    print(len(maps), os.pread(held, 100000, 0).strip(b"abc"), flush=True)
+    if line == "write\\n":
+        os.write(again, b"WRITTEN")
+"""
+
+
+class Program:
+    def __init__(self, folder, pool, *words):
+        self.folder = folder
+        self.pool, self.memory = pool
+        self.lines = Lines()
+        (folder / "app.py").write_text(f"import os\nos.chdir({str(folder)!r})\n{PROGRAM}")
+        self.options = ["--contents", f"/nowhere/*\n{folder}/held*\n"]
+        self.life = Companion(
+            self.pool, [*self.options, "--", "/usr/bin/python3", str(folder / "app.py"), *words],
+            self.lines.to_read, self.lines.out_write)
+        assert self.lines.say("look") == b"0 b''\n"
+        if words == ("exec",):  # another boot program has begun
+            self.life.ask(POOL_ASK, bytes_=POOL, descriptor=self.pool)
+
+    def read(self):
+        begun = self.life.ask(CUT, bytes_=CHUNK)
+        return read_image(self.life, begun, self.memory)[0]
+
+    def goes_on_from(self, image):
+        self.life.kill()
+        self.life = bring_back(self.pool, self.memory, image, self.lines.to_read,
+                               self.lines.out_write)
+
+
+def comes_back(pool, folder, *words):
+    program = Program(folder, pool, *words)
+    image = program.read()
+    program.life.ask(RESUME)
+    assert program.lines.say("write") == b"0 b''\n"
+    assert program.lines.say("look") == b"0 b'WRITTEN'\n"
+    program.goes_on_from(image)
+    assert program.lines.say("look") == b"0 b''\n"
+    program.life.kill()
+
+
+def is_refused(pool, folder):
+    """The next cut takes it as it is then."""
+    program = Program(folder, pool)
+    begun = program.life.ask(CUT, bytes_=CHUNK)
+    (folder / "held").write_bytes(b"cba" * 10000)
+    try:
+        for at in range(0, begun["bytes"], CHUNK):
+            program.life.ask(FILL, bytes_=min(CHUNK, begun["bytes"] - at))
+    except No as why:
+        assert "was changed by another process" in str(why), why
+    else:
+        raise AssertionError("a file that was changed is taken")
+    program.life.ask(RESUME)
+    image = program.read()
+    program.life.ask(RESUME)
+    program.goes_on_from(image)
+    assert (folder / "held").read_bytes() == b"cba" * 10000
+    program.life.kill()
+
+
+def main():
+    pool = new_pool()
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (test, *words) in enumerate(
+                [(comes_back,), (comes_back, "exec"), (is_refused,)]):
+            place = Path(folder).resolve() / str(number)
+            os.mkdir(place)
+            print(test.__name__, *words, flush=True)
+            test(pool, place, *words)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
