@@ -66,6 +66,21 @@ readable = [0]
 memory = map_pages({PRIVATE}, removed(file_of(3)))
 readable = [0, 1, 2]
 """,
+    "a mapping in parts that become one again": f"""
+memory = map_pages({WITHOUT_FILE})
+ctypes.memset(memory + 15 * PAGE, 7, PAGE)
+def protect(page, pages, what):
+    at = ctypes.c_void_p(memory + page * PAGE)
+    assert libc.mprotect(at, ctypes.c_size_t(pages * PAGE), what) == 0
+def look():
+    protect(0, 16, 3)
+    ends = [line.split()[0].split("-") for line in open("/proc/self/maps")]
+    parts = [1 for start, end in ends
+             if int(start, 16) < memory + 16 * PAGE and int(end, 16) > memory]
+    protect(8, 1, 1)
+    assert len(parts) == 1, "they stay apart"
+look()
+""",
     "a shared mapping that is longer than its removed file": f"""
 memory = map_pages({SHARED}, removed(file_of(3)))
 readable = [0, 1, 2]

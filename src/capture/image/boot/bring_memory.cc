@@ -22,7 +22,7 @@ long open_file(const Tables& tables, const Area& area) {
                   (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 }
 
-bool map_area(const Tables& tables, const Area& area, bool filled) {
+bool map_area(const Tables& tables, const Area& area, int protection) {
   int flags = MAP_FIXED_NOREPLACE | MAP_NORESERVE;
   long fd = -1;
   const AreaKind kind = kind_of(area);
@@ -37,10 +37,31 @@ bool map_area(const Tables& tables, const Area& area, bool filled) {
     fd = open_file(tables, area);
   }
   if (fd < 0 && kind != AreaKind::anonymous) return false;
-  const int protection = filled ? PROT_READ | PROT_WRITE : static_cast<int>(area.protection);
   const long at = sys_map(area.start, area.end - area.start, protection, flags, fd, area.offset);
   if (fd >= 0 && kind != AreaKind::shared_memory) sys_close(fd);
   return at == static_cast<long>(area.start);
+}
+
+constexpr int to_be_filled = PROT_READ | PROT_WRITE;
+
+bool touches(const Area& area, const Area& next) {
+  return kind_of(area) == AreaKind::anonymous && kind_of(next) == AreaKind::anonymous &&
+         area.end == next.start;
+}
+
+// An area that has no page, between two others of one mapping of the program's (mprotect). The
+// kernel makes one mapping of all three again only if they are one before their first pages are
+// there; else the program could not move or resize it any more (mremap).
+bool joins_others(const Tables& tables, const Area& area) {
+  const bool inner = &area != tables.areas.begin() && &area + 1 != tables.areas.end();
+  return inner && touches(*(&area - 1), area) && touches(area, *(&area + 1));
+}
+
+bool map_as_it_was(const Tables& tables, const Area& area, bool filled) {
+  if (filled) return map_area(tables, area, to_be_filled);
+  // The kernel may have no room for so much that may be written.
+  if (joins_others(tables, area) && map_area(tables, area, to_be_filled)) return true;
+  return map_area(tables, area, static_cast<int>(area.protection));
 }
 
 bool is_mapped_here(const Area& area) {
@@ -83,7 +104,7 @@ void map_areas(const Tables& tables, Trouble& trouble) {
   for (const Area& area : tables.areas) {
     const uint64_t end = runs_end(tables, first, area);
     if (is_mapped_here(area)) {
-      if (!map_area(tables, area, end > first)) name_failure(tables, area, trouble);
+      if (!map_as_it_was(tables, area, end > first)) name_failure(tables, area, trouble);
     } else if (kind_of(area) == AreaKind::vdso && end > first) {
       keep_room_for_vdso(area, trouble);
     }
@@ -114,7 +135,8 @@ void protect_areas(const Tables& tables) {
     const auto wanted = static_cast<int>(area.protection);
     if ((area.flags & area_is_content) != 0) {
       sys_unmap(area.start, area.end - area.start);
-    } else if (is_mapped_here(area) && end > first && wanted != (PROT_READ | PROT_WRITE)) {
+    } else if (is_mapped_here(area) && (end > first || joins_others(tables, area)) &&
+               wanted != to_be_filled) {
       sys_protect(area.start, area.end - area.start, wanted);
     }
     first = end;
