@@ -23,8 +23,12 @@ class RemoteShell {
   Words line(const std::vector<std::string>& hosts) const;
   // Runs a command on one host.
   Words run(const std::string& host, const Words& command) const;
+  // The same, where input and output carry bytes of any kind, and pass on at once what they get.
+  Words stream(const std::string& host, const Words& command) const;
 
  private:
+  static Words step(const std::string& host, const Words& options, const Words& command);
+
   bool srun_ = false;
   Words words_;  // the shell, or the tool
   double requeue_after_s_ = 0;
