@@ -243,6 +243,12 @@ TEST(RemoteShell, AStreamHoldsNothingBack) {
             "--job-name=backstay-copies cat x");
 }
 
+TEST(RemoteShell, SlurmsOwnLinesAreKnown) {
+  EXPECT_TRUE(is_of_job_step("srun: error: n1: task 0: Exited with exit code 3"));
+  EXPECT_TRUE(is_of_job_step("slurmstepd: error: *** STEP 1.3 ON n1 CANCELLED AT ... ***"));
+  EXPECT_FALSE(is_of_job_step("backstay: both ends are on this host"));
+}
+
 TEST(RemoteShell, TheChoice) {
   EXPECT_EQ(first_of_list("ssh : rsh"), "ssh");
   auto line = parsed("mpirun --mca plm_rsh_agent /bin/agent ./lj", LauncherKind::openmpi);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "bin/parts/spawn.h"
 #include "bin/run/keeper_of.h"
+#include "bin/run/remote_shell.h"
 
 namespace backstay::bin {
 namespace {
@@ -30,10 +31,6 @@ constexpr std::size_t words_bytes_max = 1 << 20;
 // The host of the files and the one of the copies.
 std::string hosts_of(const std::string& owner, const std::string& keeper) {
   return owner + " " + keeper;
-}
-
-bool is_of_slurm(const std::string& line) {
-  return line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
 }
 
 std::uint64_t monotonic_ns() { return system_clock().monotonic_ns(); }
@@ -140,8 +137,8 @@ void CopyLines::read(Pair& pair) {
 void CopyLines::take(Pair& pair, const std::string& line) {
   const Json round = Json::parse(line, nullptr, false);
   if (!round.is_object()) {
-    // srun ends with words of its own, which do not say why.
-    if (!line.empty() && (pair.last_words.empty() || !is_of_slurm(line))) pair.last_words = line;
+    const bool says_why = pair.last_words.empty() || !is_of_job_step(line);
+    if (!line.empty() && says_why) pair.last_words = line;
     return;
   }
   pair.heard_ns = monotonic_ns();

@@ -91,6 +91,10 @@ Words RemoteShell::step(const std::string& host, const Words& options, const Wor
   return words;
 }
 
+bool is_of_job_step(const std::string& line) {
+  return line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
+}
+
 std::string choose_shell(const std::string& asked, const LauncherLine& line) {
   if (!asked.empty()) return asked;
   if (!line.remote_shell.empty()) return line.remote_shell;

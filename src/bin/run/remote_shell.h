@@ -34,6 +34,9 @@ class RemoteShell {
   double requeue_after_s_ = 0;
 };
 
+// A line of Slurm's own about a command that it has run: that it ended, not why.
+bool is_of_job_step(const std::string& line);
+
 // The shell that the user asks for, else that of the launcher: from its command line, from its
 // variable, ssh. "off": there is none.
 std::string choose_shell(const std::string& asked, const LauncherLine& line);
