@@ -57,13 +57,13 @@ def test_a_lost_node_and_the_next_attempt_in_the_same_allocation(captured, whole
 
 
 def test_the_next_allocation_has_the_node_that_keeps_the_copies(captured, whole):
-    """The node of the script is lost too."""
+    """`backstay run` is killed, and its allocation ends; the node that wrote the files is lost."""
     running = captured.start([], ["-N1", "-n1"], f"{COPY} in/a in/b in/c; read x <never",
                              before=allocation("n[1-2]", 2))
     captured.wait_for_protected("n1", 3)
-    whole("kill", "n1")
-    whole.on("n0", f"pkill -KILL -f '[b]ackstay run --job {captured.job} '")
+    whole.on("n0", f"pkill -KILL -f '^[^ ]*/backstay run --job {captured.job} '")
     finish(running)
+    whole("kill", "n1")
     code, output = finish(captured.start(["--spares", "1"], ["-N1", "-n1"], CMP,
                                          before=allocation("n[2-3]", 2)))
     assert code == 0 and "all of them" in output, output
