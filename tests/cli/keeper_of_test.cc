@@ -27,5 +27,14 @@ TEST(KeeperOf, OfAHostThatTheListDoesNotNameIsTheFirst) {
   EXPECT_EQ(keeper_of("n9", {"n0", "n1"}, 1), "n1");
 }
 
+TEST(PauseBeforeNext, IsDoubledWithEachStartInVainUpToALimit) {
+  constexpr std::uint64_t second = 1'000'000'000;
+  EXPECT_EQ(pause_before_next_ns(0), 2 * second) << "it has worked";
+  EXPECT_EQ(pause_before_next_ns(1), 2 * second);
+  EXPECT_EQ(pause_before_next_ns(2), 4 * second);
+  EXPECT_EQ(pause_before_next_ns(10), 1024 * second);
+  EXPECT_EQ(pause_before_next_ns(100'000), 1024 * second);
+}
+
 }  // namespace
 }  // namespace backstay::bin

@@ -232,6 +232,23 @@ TEST(RemoteShell, TheCommandIsOneWordForTheOtherShell) {
   EXPECT_NE(joined(step).find("--nodelist=n0,n1"), std::string::npos);
 }
 
+TEST(RemoteShell, AStreamHoldsNothingBack) {
+  const auto ssh = RemoteShell::rsh("ssh", 2);
+  EXPECT_EQ(ssh.stream("n1", {"cat"}), ssh.run("n1", {"cat"}));
+  const auto slurm = RemoteShell::srun("/b/backstay");
+  EXPECT_EQ(joined(slurm.run("n1", {"cat", "x"})),
+            "srun --overlap --nodes=1 --ntasks=1 --nodelist=n1 cat x");
+  EXPECT_EQ(joined(slurm.stream("n1", {"cat", "x"})),
+            "srun --overlap --nodes=1 --ntasks=1 --nodelist=n1 --unbuffered --input=0 "
+            "--job-name=backstay-copies cat x");
+}
+
+TEST(RemoteShell, SlurmsOwnLinesAreKnown) {
+  EXPECT_TRUE(is_of_job_step("srun: error: n1: task 0: Exited with exit code 3"));
+  EXPECT_TRUE(is_of_job_step("slurmstepd: error: *** STEP 1.3 ON n1 CANCELLED AT ... ***"));
+  EXPECT_FALSE(is_of_job_step("backstay: both ends are on this host"));
+}
+
 TEST(RemoteShell, TheChoice) {
   EXPECT_EQ(first_of_list("ssh : rsh"), "ssh");
   auto line = parsed("mpirun --mca plm_rsh_agent /bin/agent ./lj", LauncherKind::openmpi);

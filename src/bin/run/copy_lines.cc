@@ -16,14 +16,14 @@
 #include "base/clock.h"
 #include "bin/parts/spawn.h"
 #include "bin/run/keeper_of.h"
+#include "bin/run/remote_shell.h"
 
 namespace backstay::bin {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t again_after_ns = 2'000'000'000;  // before a pair is started again
-constexpr double tidy_s = 10;                            // for keepers to tidy up
+constexpr double tidy_s = 10;  // for keepers to tidy up
 constexpr int tidy_step_ms = 500;
 constexpr double copies_look_s = 1;
 constexpr std::size_t words_bytes_max = 1 << 20;
@@ -39,7 +39,7 @@ std::uint64_t monotonic_ns() { return system_clock().monotonic_ns(); }
 
 bool CopyLines::is_wanted() const {
   const bool configured = config_.protect.replicas > 0 || !config_.protect.parity.empty();
-  return configured && config_.durable.dir.empty() && hosts_.command;
+  return configured && config_.durable.dir.empty() && hosts_.line;
 }
 
 void CopyLines::lay(const RunHosts& hosts) {
@@ -75,7 +75,7 @@ Status CopyLines::connect(Pair& pair) {
   ::fcntl(pair.words.get(), F_SETFL, O_NONBLOCK);
   const auto begin = [&](const std::string& host, const Words& arguments,
                          const std::array<int, 3>& standard) -> Status {
-    BACKSTAY_ASSIGN(const pid_t pid, spawn(hosts_.command(host, arguments), standard,
+    BACKSTAY_ASSIGN(const pid_t pid, spawn(hosts_.line(host, arguments), standard,
                                            /*own_group=*/true));
     pair.pids.push_back(pid);
     pair.processes.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -137,7 +137,8 @@ void CopyLines::read(Pair& pair) {
 void CopyLines::take(Pair& pair, const std::string& line) {
   const Json round = Json::parse(line, nullptr, false);
   if (!round.is_object()) {
-    if (!line.empty()) pair.last_words = line;
+    const bool says_why = pair.last_words.empty() || !is_of_job_step(line);
+    if (!line.empty() && says_why) pair.last_words = line;
     return;
   }
   pair.heard_ns = monotonic_ns();
@@ -165,7 +166,7 @@ void CopyLines::ended(Pair& pair) {
                          pair.last_words),
              pair);
   stop(pair);
-  pair.again_ns = monotonic_ns() + again_after_ns;
+  pair.again_ns = monotonic_ns() + pause_before_next_ns(pair.in_vain);
 }
 
 void CopyLines::stop(Pair& pair) {

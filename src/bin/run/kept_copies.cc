@@ -141,7 +141,7 @@ bool brought_all(const Json& outcome, const std::string& files_job) {
 void bring_kept_files(const Config& config, const std::string& job, const RunHosts* hosts,
                       const Say& say) {
   constexpr double work_s = 24 * 3600;
-  if (hosts == nullptr || !hosts->reach().command) return;
+  if (hosts == nullptr || !hosts->reach().line) return;
   // By turn, and by keeper: the newest version there of each job of files. Of several keepers of a
   // job the one with the newest version has the first turn. A keeper brings the files of several
   // hosts together, as they may have the same paths.

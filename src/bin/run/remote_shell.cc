@@ -75,9 +75,24 @@ Words RemoteShell::run(const std::string& host, const Words& command) const {
     words.insert(words.end(), {host, command_text(command)});
     return words;
   }
+  return step(host, {}, command);
+}
+
+// Without --unbuffered a job step holds bytes back until a line is whole.
+Words RemoteShell::stream(const std::string& host, const Words& command) const {
+  if (!srun_) return run(host, command);
+  return step(host, {"--unbuffered", "--input=0", "--job-name=backstay-copies"}, command);
+}
+
+Words RemoteShell::step(const std::string& host, const Words& options, const Words& command) {
   Words words{"srun", "--overlap", "--nodes=1", "--ntasks=1", "--nodelist=" + host};
+  words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), command.begin(), command.end());
   return words;
+}
+
+bool is_of_job_step(const std::string& line) {
+  return line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
 }
 
 std::string choose_shell(const std::string& asked, const LauncherLine& line) {

@@ -23,12 +23,19 @@ class RemoteShell {
   Words line(const std::vector<std::string>& hosts) const;
   // Runs a command on one host.
   Words run(const std::string& host, const Words& command) const;
+  // The same, where input and output carry bytes of any kind, and pass on at once what they get.
+  Words stream(const std::string& host, const Words& command) const;
 
  private:
+  static Words step(const std::string& host, const Words& options, const Words& command);
+
   bool srun_ = false;
   Words words_;  // the shell, or the tool
   double requeue_after_s_ = 0;
 };
+
+// A line of Slurm's own about a command that it has run: that it ended, not why.
+bool is_of_job_step(const std::string& line);
 
 // The shell that the user asks for, else that of the launcher: from its command line, from its
 // variable, ssh. "off": there is none.

@@ -205,7 +205,7 @@ Status RunHosts::can_capture(const CaptureOptions& options) const {
   trial.emplace_back("true");
   std::vector<Question> questions;
   if (shell_)
-    for (const std::string& host : reach().others()) questions.push_back({host, trial});
+    for (const std::string& host : reach().others) questions.push_back({host, trial});
   const auto answers = ask_each(questions, start_s);
   std::vector<std::string> without;
   for (std::size_t i = 0; i < answers.size(); ++i)
@@ -316,26 +316,22 @@ bool RunHosts::starts_here() const { return is_this_host(choice_.in_use().front(
 
 // Passes our own settings along, as a remote shell passes no variables on. What leads to the ranks'
 // meeting is for ranks alone: others can read a command line.
-Words RunHosts::on_host(const std::string& host, const Words& arguments) const {
-  if (is_this_host(host)) {
-    Words here{program_folder() + "/backstay"};
-    here.insert(here.end(), arguments.begin(), arguments.end());
-    return here;
+Words RunHosts::tool_on(const std::string& host, const Words& arguments) const {
+  Words command;
+  if (!is_this_host(host)) {
+    command.emplace_back("env");
+    for (const std::string& name : own_variables())
+      if (!name.starts_with(meet::addresses_variable))
+        command.push_back(name + "=" + std::getenv(name.c_str()));
   }
-  Words command{"env"};
-  for (const std::string& name : own_variables())
-    if (!name.starts_with(meet::addresses_variable))
-      command.push_back(name + "=" + std::getenv(name.c_str()));
   command.push_back(program_folder() + "/backstay");
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return shell_->run(host, command);
+  return command;
 }
 
-std::vector<std::string> RunHosts::Reach::others() const {
-  std::vector<std::string> names;
-  for (const std::string& host : all)
-    if (command && !is_this_host(host)) names.push_back(host);
-  return names;
+Words RunHosts::on_host(const std::string& host, const Words& arguments) const {
+  const Words command = tool_on(host, arguments);
+  return is_this_host(host) ? command : shell_->run(host, command);
 }
 
 RunHosts::Reach RunHosts::reach() const {
@@ -343,10 +339,13 @@ RunHosts::Reach RunHosts::reach() const {
   for (const Host& host : choice_.in_use()) reach.in_use.push_back(host.name);
   reach.all = reach.in_use;
   for (const Host& host : choice_.spares()) reach.all.push_back(host.name);
-  if (shell_ && !slurm())
-    reach.command = [this](const std::string& host, const Words& arguments) {
-      return on_host(host, arguments);
-    };
+  if (!shell_) return reach;
+  if (!slurm())
+    std::ranges::remove_copy_if(reach.all, std::back_inserter(reach.others), is_this_host);
+  reach.line = [this](const std::string& host, const Words& arguments) {
+    const Words command = tool_on(host, arguments);
+    return is_this_host(host) ? command : shell_->stream(host, command);
+  };
   return reach;
 }
 

@@ -84,11 +84,12 @@ class RunHosts {
   struct Reach {
     std::vector<std::string> in_use = {};
     std::vector<std::string> all = {};  // and spares
-    // Runs this program on a host, this machine or another. Empty: there is no remote shell of
-    // ours, or it is Slurm, where a job has agents of its own.
-    std::function<Words(const std::string& host, const Words& arguments)> command = {};
-    // All but this machine; none without `command`.
-    std::vector<std::string> others() const;
+    // All but this machine whose agents may serve other programs: none without a remote shell, and
+    // none in Slurm, where a job has agents of its own.
+    std::vector<std::string> others = {};
+    // Runs this program on a host, this machine or another; its input and output are a line to it.
+    // Empty: there is no remote shell.
+    std::function<Words(const std::string& host, const Words& arguments)> line = {};
   };
   // Must not outlive this object.
   Reach reach() const;
@@ -112,6 +113,7 @@ class RunHosts {
   Result<std::vector<Host>> find_hosts();
   Status choose(std::vector<Host> hosts);
   Words on_host(const std::string& host, const Words& arguments) const;
+  Words tool_on(const std::string& host, const Words& arguments) const;
   bool take_news();
   void say_too_few() const;
   bool is_in_use(const std::string& name) const;

@@ -42,7 +42,7 @@ RanksAlive RanksAlive::look(const Config& config, const std::string& job, const 
   alive.job_ = job;
   alive.take("", ranks_here(config, job));
   if (hosts == nullptr) return alive;
-  alive.ask(*hosts, hosts->reach().others());
+  alive.ask(*hosts, hosts->reach().others);
   std::vector<std::string> more;
   for (const auto& [host, ranks] : alive.elsewhere()) more.push_back(host);
   alive.ask(*hosts, more);
