@@ -20,6 +20,7 @@ import tempfile
 sys.dont_write_bytecode = True
 from capturing import World, temporary_files  # noqa: E402
 from collector_test import need, place_in, small_disk, start_with  # noqa: E402
+from processes import wait_for  # noqa: E402
 
 MIB = 1 << 20
 OLD = b"old" * 1000
@@ -112,6 +113,22 @@ def job_of(world):
     return next((world.folder / "versions").glob("test.files.*"))
 
 
+def start_agent(world, failpoint, gate):
+    """An agent after this one has no failpoint."""
+    armed = {"BACKSTAY_FAILPOINT": failpoint, "BACKSTAY_FAILPOINT_PIPE": gate.pipe}
+    subprocess.run([world.program, "agent", "start"], env={**world.env, **armed}, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def end_that_waits(world, place):
+    """A program that has ended, but for the pending file of another one."""
+    ends = subprocess.Popen(world.words(place, "true"), env=world.env, cwd=world.folder, text=True,
+                            stderr=subprocess.PIPE)
+    said = ends.stderr.readline()
+    need("1 captured file, " in said and WAITS in said, f"the end does not wait: {said!r}")
+    return ends
+
+
 def waits_for_its_agent(program, folder):
     """Who changes a pending file, and who ends, while the agent writes its version down."""
     with World(program) as world, place_in(folder, "waits") as place:
@@ -120,10 +137,7 @@ def waits_for_its_agent(program, folder):
         need(writer.do("write") == "closed", "not closed")
         gate.reached()
         writer.tell("change")
-        other = subprocess.Popen(world.words(place, "true"), env=world.env, cwd=world.folder,
-                                 text=True, stderr=subprocess.PIPE)
-        said = other.stderr.readline()
-        need("1 captured file, " in said and WAITS in said, f"the end does not wait: {said!r}")
+        other = end_that_waits(world, place)
         need(writer.is_silent(), "a change does not wait")
         need((place / "x").read_bytes() == OLD, "x was at its place: the test says nothing")
         gate.go()
@@ -145,6 +159,28 @@ def hands_in_again(program, folder):
         writer.end()
         has(place, NEW, "an agent died before the version was local")
     print("a file is handed in again to another agent")
+
+
+def closes_local(program, folder):
+    """`capture.close = "local"`: close waits for the node's disk, also where the agent dies."""
+    for dies in (False, True):
+        with World(program, BACKSTAY_CAPTURE_CLOSE="local") as world, \
+                place_in(folder, "local") as place:
+            gate = Gate(world)
+            start_agent(world, "commit.1=wait", gate)
+            writer = Program(world, place)
+            writer.tell("write")
+            gate.reached()
+            other = end_that_waits(world, place)
+            need(writer.is_silent(), "close returns before its file is local")
+            world.kill("backstayd") if dies else gate.go()
+            need(writer.hear() == "closed", f"not closed: {world.log()}")
+            need(list(job_of(world).rglob("commit.local")), "closed, and it is not local")
+            need("to its place directly" not in world.log(), f"not captured: {world.log()}")
+            other.communicate()
+            writer.end()
+            has(place, NEW, f"close = local, the agent dies: {dies}")
+    print("close waits for the disk where it is told to, and another agent gets the file")
 
 
 def settles_leftovers(program, folder):
@@ -207,6 +243,48 @@ def brings_it_once(program, folder):
     print("what the collector has brought itself no agent brings again")
 
 
+def temporary_of_agent(program, place):
+    """The name that an agent takes for x before it is at its place: the same one each time."""
+    with World(program) as world:
+        start_with(world, place, "home.1=hang", "backstayd")
+        writer = Program(world, place)
+        need(writer.do("write") == "closed", "not closed")
+        name = wait_for(lambda: temporary_files(place), "the agent's temporary file")[0]
+        writer.kill()
+    name.unlink()
+    return name
+
+
+def waits_for_the_mark(program, folder):
+    """The agent can make no temporary file. What the collector brings itself is at its place once
+    the agent has written down that nobody is to bring it any more."""
+    with place_in(folder, "mark") as place:
+        blocked = temporary_of_agent(program, place)
+        (place / "x").write_bytes(OLD)
+        (blocked / "full").mkdir(parents=True)
+        with World(program) as world:
+            gate = Gate(world)
+            start_agent(world, "home.5=wait", gate)
+            writer = Program(world, place)
+            need(writer.do("write") == "closed", "not closed")
+            writer.tell("change")
+            gate.reached()
+            other = end_that_waits(world, place)
+            need(writer.is_silent(), "a change does not wait for the mark")
+            world.kill("backstayd")
+            need(writer.hear() == "new", "what the collector has brought is not the new file")
+            need(writer.do("remove") == "removed", "not removed")
+            world.kill("backstayd")
+            need("placed=yes" in world.log(), f"the agent has brought it: {world.log()}")
+            writer.kill()
+            world.kill("backstay-collector")
+            other.communicate()
+            shutil.rmtree(blocked)
+            ended_well(Program(world, place), "the next program")
+            need(not (place / "x").exists(), "a file that its program has removed has come back")
+    print("what the collector has brought itself is marked before its program goes on")
+
+
 def gives_up_for_a_killed_program(program, folder):
     """It is killed before its file is captured: nobody has promised it, and the old file stays."""
     with World(program) as world, place_in(folder, "killed") as place:
@@ -267,8 +345,8 @@ def run_can_be_ended(program, folder):
 
 
 TESTS = {test.__name__: test for test in (
-    waits_for_its_agent, hands_in_again, settles_leftovers, brings_it_once,
-    gives_up_for_a_killed_program, tries_again_at_the_end, run_can_be_ended)}
+    waits_for_its_agent, hands_in_again, closes_local, settles_leftovers, brings_it_once,
+    waits_for_the_mark, gives_up_for_a_killed_program, tries_again_at_the_end, run_can_be_ended)}
 
 
 def main():
