@@ -36,9 +36,19 @@ def change():
 def remove():
     os.unlink('x')
     return 'removed'
-def write():
-    with open('x', 'wb') as f: f.write(new)
+def write(name='x'):
+    with open(name, 'wb') as f: f.write(new)
     return 'closed'
+def sync():
+    global f
+    f = open('x', 'wb', buffering=0)
+    f.write(new)
+    os.fsync(f.fileno())
+    return 'synced'
+def write_beside(): return write('x.tmp')
+def rename():
+    os.rename('x.tmp', 'x')
+    return 'renamed'
 for line in sys.stdin:
     try: print(globals()[line.strip()](), flush=True)
     except OSError as error: print(error.strerror, flush=True)
@@ -285,6 +295,51 @@ def waits_for_the_mark(program, folder):
     print("what the collector has brought itself is marked before its program goes on")
 
 
+def follows_a_rename(program, folder):
+    """A file gets another name while the agent is asked for it. That cannot bring it there, and
+    knows of nothing that is missing at the former name."""
+    with place_in(folder, "renamed") as place:
+        blocked = temporary_of_agent(program, place)
+        (place / "x").write_bytes(OLD)
+        (blocked / "full").mkdir(parents=True)
+        with World(program) as world:
+            gate = Gate(world)
+            start_agent(world, "commit.1=wait", gate)
+            writer = Program(world, place)
+            need(writer.do("write_beside") == "closed", "not closed")
+            gate.reached()
+            other = end_that_waits(world, place)
+            need(writer.do("rename") == "renamed", "not renamed")
+            need("a file is renamed on its way" in world.log(), f"not taken: {world.log()}")
+            gate.go()
+            ended_well(writer, "renamed")
+            other.communicate()
+            shutil.rmtree(blocked)
+            has(place, NEW, "renamed on its way")
+            need(not (place / "x.tmp").exists(), "it has come to its former name")
+    print("a file that is renamed while it is awaited comes to its new name")
+
+
+def calls_back_what_was_lost(program, folder):
+    """The agent dies with a synced version that is on the disk, and nobody was told. The file is
+    handed in again, still open: neither version is brought."""
+    with World(program) as world, place_in(folder, "synced") as place:
+        gate = Gate(world)
+        start_agent(world, "commit.5=wait", gate)
+        writer = Program(world, place)
+        writer.tell("sync")
+        gate.reached()
+        world.kill("backstayd")
+        need(writer.hear() == "synced", "not synced")
+        need(len(list(job_of(world).rglob("commit.local"))) == 2, "it was not handed in again")
+        ended_well(Program(world, place), "another program")
+        has(place, OLD, "a version that was lost with an agent was brought")
+        writer.end()
+        has(place, NEW, "its program has ended")
+        need(not list((world.folder / "agent").glob("hold-*")), "a hold was left")
+    print("a synced version that was lost with an agent is called back")
+
+
 def gives_up_for_a_killed_program(program, folder):
     """It is killed before its file is captured: nobody has promised it, and the old file stays."""
     with World(program) as world, place_in(folder, "killed") as place:
@@ -319,6 +374,27 @@ def tries_again_at_the_end(program, folder):
     print("what could not be brought is tried once more at the end")
 
 
+def ends_without_its_file(program, folder):
+    """The disk of the file is full and no program is left: the agent keeps the file, the collector
+    ends. The next program finds it at its place once there is room."""
+    with World(program) as world, small_disk(folder / "kept", "1m") as mounted:
+        if not mounted:
+            print("ends_without_its_file: left out, nothing can be mounted here")
+            return
+        place = folder / "kept"
+        (place / "x").write_bytes(OLD)
+        writer = Program(world, place)
+        need(writer.do("write") == "closed", "not closed")
+        said = writer.end()
+        need(f"{place}/x could not be brought to its place" in said, f"not named: {said}")
+        wait_for(lambda: not world.pids("backstay-collector"), "the end of the collector")
+        need(not list((world.folder / "agent").glob("files-*")), "the collector left something")
+        subprocess.run(["mount", "-o", "remount,size=16m", place], check=True)
+        ended_well(Program(world, place), "there is room")
+        has(place, NEW, "there is room for the next program")
+    print("a collector ends with a file that cannot be brought, and the agent keeps that")
+
+
 def run_can_be_ended(program, folder):
     """The agent hangs with a file: `backstay run` says that it waits for it, until Ctrl-C."""
     with World(program) as world, place_in(folder, "run") as place:
@@ -346,7 +422,8 @@ def run_can_be_ended(program, folder):
 
 TESTS = {test.__name__: test for test in (
     waits_for_its_agent, hands_in_again, closes_local, settles_leftovers, brings_it_once,
-    waits_for_the_mark, gives_up_for_a_killed_program, tries_again_at_the_end, run_can_be_ended)}
+    waits_for_the_mark, follows_a_rename, calls_back_what_was_lost, gives_up_for_a_killed_program,
+    tries_again_at_the_end, ends_without_its_file, run_can_be_ended)}
 
 
 def main():
