@@ -7,7 +7,6 @@ Agents and collectors stand at failpoints, so that nothing depends on who is fas
 """
 
 import argparse
-import contextlib
 import os
 import pathlib
 import select
@@ -39,6 +38,7 @@ def remove():
 def write(name='x'):
     with open(name, 'wb') as f: f.write(new)
     return 'closed'
+def look(): return 'looked'
 def sync():
     global f
     f = open('x', 'wb', buffering=0)
@@ -215,44 +215,6 @@ def settles_leftovers(program, folder):
     print("a program starts once the files of one before it are at their places, with a word")
 
 
-@contextlib.contextmanager
-def damaged(file):
-    """In the block a byte of this segment's first chunk is another one."""
-    at = 4096 + 100
-
-    def flip():
-        with open(file, "r+b", buffering=0) as segment:
-            byte = os.pread(segment.fileno(), 1, at)[0]
-            os.pwrite(segment.fileno(), bytes([byte ^ 1]), at)
-
-    flip()
-    yield
-    flip()
-
-
-def brings_it_once(program, folder):
-    """What the agent cannot read the collector brings itself. Its program removes it: no agent
-    brings it again."""
-    with World(program) as world, place_in(folder, "once") as place:
-        gate = Gate(world)
-        writer = Program(world, place, "commit.5=wait", gate)
-        need(writer.do("write") == "closed", "not closed")
-        gate.reached()
-        with damaged(next(job_of(world).rglob("*.segment"))):
-            gate.go()
-            need(writer.do("change") == "new", "what the collector has brought is not the new file")
-            need(writer.do("remove") == "removed", "not removed")
-            world.kill("backstayd")
-            need("placed=yes" in world.log(), f"the agent has brought it: {world.log()}")
-            writer.kill()
-            world.kill("backstay-collector")
-        subprocess.run([world.program, "agent", "start"], env=world.env, check=True,
-                       stdout=subprocess.DEVNULL)
-        ended_well(Program(world, place), "the next program")
-        need(not (place / "x").exists(), "a file that its program has removed has come back")
-    print("what the collector has brought itself no agent brings again")
-
-
 def temporary_of_agent(program, place):
     """The name that an agent takes for x before it is at its place: the same one each time."""
     with World(program) as world:
@@ -340,6 +302,26 @@ def calls_back_what_was_lost(program, folder):
     print("a synced version that was lost with an agent is called back")
 
 
+def brings_what_a_former_collector_had(program, folder):
+    """Of a file that was synced before this collector came nothing tells that its program has been
+    killed. At the end of `backstay run` it is looked for."""
+    with World(program) as world, place_in(folder, "former") as place:
+        writer = Program(world, place)
+        need(writer.do("sync") == "synced", "not synced")
+        need(world.kill("backstay-collector") == 1, "no collector")
+        other = Program(world, place)
+        need(other.do("look") == "looked", "the other program does not start")
+        has(place, OLD, "its program lives")
+        writer.kill()
+        done = subprocess.run([world.program, "run", "--retries", "0", "--job", "test",
+                               "--capture-files", f"{place}/*", "--", "true"], env=world.env,
+                              cwd=world.folder, check=False, stderr=subprocess.PIPE, text=True)
+        need(done.returncode == 0, f"run: {done}")
+        has(place, NEW, "its program was killed")
+        other.end()
+    print("`backstay run` brings what was synced with a former collector")
+
+
 def gives_up_for_a_killed_program(program, folder):
     """It is killed before its file is captured: nobody has promised it, and the old file stays."""
     with World(program) as world, place_in(folder, "killed") as place:
@@ -421,9 +403,10 @@ def run_can_be_ended(program, folder):
 
 
 TESTS = {test.__name__: test for test in (
-    waits_for_its_agent, hands_in_again, closes_local, settles_leftovers, brings_it_once,
-    waits_for_the_mark, follows_a_rename, calls_back_what_was_lost, gives_up_for_a_killed_program,
-    tries_again_at_the_end, ends_without_its_file, run_can_be_ended)}
+    waits_for_its_agent, hands_in_again, closes_local, settles_leftovers, waits_for_the_mark,
+    follows_a_rename, calls_back_what_was_lost, brings_what_a_former_collector_had,
+    gives_up_for_a_killed_program, tries_again_at_the_end, ends_without_its_file,
+    run_can_be_ended)}
 
 
 def main():
