@@ -31,7 +31,7 @@ TEST(Collector, ThatEndsAsItIsAskedIsFollowedByTheNextOne) {
       EXPECT_GT(::send(asked.get(), &answer, answer_bytes_min, MSG_NOSIGNAL), 0);
     }
   });
-  const Status there = ensure_collector(socket, "/nonexistent");
+  const Status there = ensure_collector(socket, "/nonexistent", [](const std::string&) {});
   ::shutdown(listener->get(), SHUT_RDWR);  // where it gave up before
   collectors.join();
   EXPECT_TRUE(there.ok()) << there.error().to_string();

@@ -94,7 +94,8 @@ Status bring_home(const Config& config, const std::string& job) {
     remark("which job its files belong to is not known here: `backstay ls --files` shows them");
     return {};
   }
-  return settle_captured_files(config, job, [](const std::string& text) { remark(text); });
+  const auto tell = [](const std::string& text) { remark(text); };
+  return settle_captured_files(config, job, tell, [] { return true; });
 }
 
 Result<int> unmount(const UnmountOptions& options) {

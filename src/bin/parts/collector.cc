@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/program.h"
+#include "bin/parts/print.h"
 #include "capture/collector/link.h"
 #include "client/start.h"
 
@@ -38,7 +39,7 @@ Status set_up_collector(const Config& config, const std::string& file, const std
   if (config.capture.close == "home") return {};
   BACKSTAY_ASSIGN(const std::string program, find_collector());
   const std::string socket = files::collector_socket(client::agent_address(config, file), job);
-  BACKSTAY_TRY(files::ensure_collector(socket, program));
+  BACKSTAY_TRY(files::ensure_collector(socket, program, remark));
   set_variable("BACKSTAY_COLLECTOR", socket);
   set_variable("BACKSTAY_COLLECTOR_PROGRAM", program);
   set_variable("BACKSTAY_CAPTURE_CLOSE", config.capture.close);
@@ -48,12 +49,13 @@ Status set_up_collector(const Config& config, const std::string& file, const std
 }
 
 Status settle_captured_files(const Config& config, const std::string& job,
-                             const std::function<void(const std::string&)>& tell) {
+                             const std::function<void(const std::string&)>& tell,
+                             const std::function<bool()>& go_on) {
   if (config.capture.close == "home") return {};
   const std::string socket = socket_of(config, job);
   if (!files::may_have_files(socket)) return {};
   BACKSTAY_ASSIGN(const std::string program, find_collector());
-  return files::settle_all(socket, program, tell);
+  return files::settle_all(socket, program, tell, go_on);
 }
 
 }  // namespace backstay::bin

@@ -121,14 +121,17 @@ bool Runner::has_saved_and_ended(int code) const {
   return options_.transparent && untouched && (code == SIGKILL || code == 128 + SIGKILL);
 }
 
-// Takes signals that came with the program's end, or while hosts were asked: there is no program
-// left to forward them to, and no new one is started.
-void Runner::note_signals() {
+// Takes signals that came with the program's end, while hosts were asked, or while captured files
+// were awaited: there is no program left to forward them to, and no new one is started. True: one
+// came.
+bool Runner::note_signals() {
+  bool came = false;
   while (const int signal = child_.pending()) {
     if (signal == SIGUSR1) continue;
-    stopping_ = true;
+    came = stopping_ = true;
     if (signal != SIGINT) requeue_ = true;
   }
+  return came;
 }
 
 int Runner::cannot_start(const Error& error) const {

@@ -84,7 +84,7 @@ class Runner {
   Status start();
   Status start_meeting();
   std::vector<pollfd> watched() const;
-  void note_signals();
+  bool note_signals();
   bool has_saved_and_ended(int code) const;
   int wait_for_end();
   void watch();
@@ -114,7 +114,7 @@ class Runner {
   bool stop_was_asked() const;
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
-  bool files_are_home() const;
+  bool files_are_home();
   void say_if_nothing_was_captured() const;
   int finish(int code);
   void requeue();

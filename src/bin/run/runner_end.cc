@@ -92,15 +92,16 @@ void Runner::say_summary(const RunSummary& summary, int code) const {
 }
 
 // Captured files may still be on their way, also where the program was killed.
-bool Runner::files_are_home() const {
+bool Runner::files_are_home() {
   if (!options_.capture.any() || busy_) return true;
   bool told = false;
-  const Status home = settle_captured_files(config_, job_, [&](const std::string& words) {
+  const auto tell = [&](const std::string& words) {
     told = true;
     say("captured_files", words);
-  });
+  };
+  const Status home = settle_captured_files(config_, job_, tell, [&] { return !note_signals(); });
   if (home.ok()) return true;
-  if (!told)
+  if (!told || home.error().code() == Code::again)
     say("captured_files",
         fmt::format("captured files may not be at their places yet: {}; the agent goes on, and "
                     "`backstay ls --files {}.files.HOST` shows them",

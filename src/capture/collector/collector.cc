@@ -1,6 +1,5 @@
 #include "capture/collector/collector.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 
 #include "base/failpoint.h"
 #include "base/folders.h"
-#include "base/hold.h"
 #include "base/log.h"
 #include "capture/collector/hand_in.h"
 #include "client/files_job.h"
@@ -20,11 +18,6 @@ namespace {
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr double local_patience_s = 5;
 constexpr double note_every_s = 10;
-
-std::string in_words(std::uint64_t bytes) {
-  return bytes < (1 << 20) ? fmt::format("{} KiB", (bytes + 1023) >> 10)
-                           : fmt::format("{} MiB", bytes >> 20);
-}
 
 }  // namespace
 
@@ -321,94 +314,7 @@ void Collector::run() {
   }
 }
 
-// --- asking --------------------------------------------------------------------------------------
-
-Status Collector::settle(PendingFile::Key key, bool reads) {
-  wait_until_ready();
-  Lock lock(mutex_);
-  take_ended(lock);
-  const auto found = files_.find(key);
-  if (found == files_.end()) return {};
-  const File file = found->second;
-  if (reads && is_shown(file, lock)) return {};
-  const unsigned before = file->tries;
-  changed_.wait(lock, [&] { return file->gone || (!file->busy && !file->moving); });
-  // What failed while we waited is tried once more: that try may have begun before our question.
-  if (!file->gone) bring_and_note(file, lock);
-  if (file->gone) return {};
-  return Error(Code::io, fmt::format("{} (tried {} times)", file->why, file->tries - before));
-}
-
-std::list<Collector::Awaited> Collector::pending_now(bool paused_too) {
-  const std::uint64_t now_ns = system_clock().monotonic_ns();
-  std::list<Awaited> awaited;
-  for (const auto& [key, file] : files_) {
-    if (!paused_too && !file->busy && file->next_ns > now_ns) continue;
-    awaited.push_back({file, file->tries + (file->busy ? 1 : 0)});
-    file->next_ns = 0;
-  }
-  changed_.notify_all();
-  return awaited;
-}
-
-void Collector::wait_for(std::list<Awaited>& awaited, const Tell& tell) {
-  constexpr std::uint64_t first_ns = 2 * second_ns;
-  constexpr std::uint64_t then_ns = 10 * second_ns;
-  std::uint64_t tell_ns = system_clock().monotonic_ns() + first_ns;
-  Lock lock(mutex_);
-  for (;;) {
-    std::size_t files = 0;
-    std::uint64_t bytes = 0;
-    for (const auto& [file, tries] : awaited) {
-      if (file->gone || (!file->busy && file->tries > tries)) continue;
-      ++files;
-      bytes += file->bytes;
-    }
-    if (files == 0) return;
-    if (system_clock().monotonic_ns() >= tell_ns) {
-      tell(fmt::format("{} captured file{}, {}, still on the way to {}", files,
-                       files == 1 ? "" : "s", in_words(bytes),
-                       files == 1 ? "its place" : "their places"));
-      tell_ns = system_clock().monotonic_ns() + then_ns;
-    }
-    changed_.wait_for(lock, std::chrono::milliseconds(200));
-  }
-}
-
-Status Collector::settle_all(const Tell& tell, bool paused_too) {
-  wait_until_ready();
-  std::list<Awaited> awaited;
-  Status all;
-  {
-    Lock lock(mutex_);
-    take_ended(lock);
-    awaited = pending_now(paused_too);
-    all = leftovers_;
-    leftovers_ = Status();
-  }
-  // Of a collector before this one, whose program may have ended since.
-  if (all.ok() && has_holds(folder_, job_)) {
-    all = writers_.with([](client::Writer& writer) { return writer.settle("", -1); });
-  }
-  if (!all.ok()) {
-    tell(
-        fmt::format("a captured file could not be brought to its place: {}; `backstay ls --files "
-                    "{}` shows which",
-                    all.error().message(), job_));
-  }
-  wait_for(awaited, tell);
-  const Lock lock(mutex_);
-  for (const auto& [file, tries] : awaited) {
-    if (file->gone) continue;
-    tell(
-        fmt::format("{} could not be brought to its place: {}. Its bytes are in version {} of job "
-                    "{}: make room or mend the folder, and it is tried again; or fetch it with "
-                    "`backstay export {} {} -o DIR`",
-                    file->path, file->why, file->version, job_, job_, file->version));
-    all = Error(Code::io, file->why);
-  }
-  return all;
-}
+// --- counts and end ------------------------------------------------------------------------------
 
 // A job of which nothing was ever captured has no event log, and gets none for this.
 void Collector::note_written() {

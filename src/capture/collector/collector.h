@@ -23,13 +23,11 @@
 
 #include "capture/collector/pending_file.h"
 #include "capture/collector/pending_list.h"
+#include "capture/collector/reminder.h"
 #include "capture/collector/writers.h"
 #include "capture/collector/written.h"
 
 namespace backstay::files {
-
-// A line for people.
-using Tell = std::function<void(const std::string&)>;
 
 class Collector {
  public:
@@ -74,8 +72,10 @@ class Collector {
   // What all have counted goes to the event log, where an agent has this job.
   void note_written();
 
-  // Blocks until what a collector before this one has left is at its place, or was tried.
+  // Blocks until what a collector before this one has left is at its place, or was tried. The
+  // second one says that it waits.
   void wait_until_ready();
+  void wait_until_ready(const Tell& tell);
   // Nothing is pending but what the agent's disk has and nothing here can bring to its place.
   bool may_end();
   // No process can ask any more.
@@ -87,6 +87,8 @@ class Collector {
   struct Awaited {
     File file;
     unsigned tries = 0;  // when the wait began
+    // At its place, or tried.
+    bool is_over() const;
   };
 
   // What stands at the new name, and is a file's placeholder there.
@@ -145,7 +147,9 @@ class Collector {
   void take_place(const File& file, NewPlace place, std::uint64_t placed_ns);
   File next_to_bring(std::uint64_t now_ns) const;
   std::list<Awaited> pending_now(bool paused_too);
-  void wait_for(std::list<Awaited>& awaited, const Tell& tell);
+  static std::string words_for(const std::list<Awaited>& awaited);
+  void wait_for(const std::list<Awaited>& awaited, const Tell& tell);
+  Status settle_held(const std::list<Awaited>& awaited, const Tell& tell);
   std::uint64_t held_bytes() const;
 
   Writers writers_;

@@ -44,6 +44,9 @@ using Tell = std::function<void(const std::string&)>;
 void no_words(const std::string&) {}
 
 using Descriptors = std::vector<int>;
+using GoOn = std::function<bool()>;
+
+bool without_end() { return true; }
 
 Error has_ended() { return {Code::agent_lost, "the collector of captured files has ended"}; }
 
@@ -81,7 +84,7 @@ struct Done {
   VersionNumber version = 0;
 };
 Result<Done> ask_whole(int socket, const Question& question, const Tell& tell,
-                       const Descriptors& descriptors) {
+                       const Descriptors& descriptors, const GoOn& go_on = without_end) {
   BACKSTAY_TRY(send_question(socket, question, descriptors));
   for (;;) {
     pollfd look{socket, POLLIN, 0};
@@ -95,13 +98,14 @@ Result<Done> ask_whole(int socket, const Question& question, const Tell& tell,
     }
     if (answer.said == Said::done) return Done{answer.error, answer.version};
     if (answer.said == Said::words) tell({answer.words, answer.bytes});
+    if (!go_on()) return Error(Code::again, "the wait for them was ended");
   }
 }
 
 // The error number of the last answer.
 Result<int> ask(int socket, const Question& question, const Tell& tell,
-                const Descriptors& descriptors = {}) {
-  BACKSTAY_ASSIGN(const Done done, ask_whole(socket, question, tell, descriptors));
+                const Descriptors& descriptors = {}, const GoOn& go_on = without_end) {
+  BACKSTAY_ASSIGN(const Done done, ask_whole(socket, question, tell, descriptors, go_on));
   return done.error;
 }
 
@@ -151,10 +155,12 @@ std::string collector_socket(const client::AgentAddress& agent, const std::strin
 }
 
 // The next one brings what the one that ended has left.
-Status ensure_collector(const std::string& socket, const std::string& program) {
+Status ensure_collector(const std::string& socket, const std::string& program, const Tell& tell) {
+  Question question;
+  question.talks = 1;
   for (int attempt = 1;; ++attempt) {
     BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-    const auto answered = ask(connected.get(), Question{}, no_words);
+    const auto answered = ask(connected.get(), question, tell);
     if (answered.ok()) return {};
     if (answered.error().code() != Code::agent_lost || attempt == attempts) return answered.error();
   }
@@ -221,14 +227,15 @@ bool may_have_files(const std::string& socket) {
   return ::access((socket + page_suffix).c_str(), F_OK) == 0;
 }
 
-Status settle_all(const std::string& socket, const std::string& program, const Tell& tell) {
+Status settle_all(const std::string& socket, const std::string& program, const Tell& tell,
+                  const GoOn& go_on) {
   Question question;
   question.ask = Ask::settle_all;
   question.talks = 1;
   for (int attempt = 1;; ++attempt) {
     if (!may_have_files(socket)) return {};
     BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-    const auto answered = ask(connected.get(), question, tell);
+    const auto answered = ask(connected.get(), question, tell, {}, go_on);
     if (answered.ok() && *answered == 0) return {};
     if (answered.ok()) return errno_error("bring captured files to their places", *answered);
     if (answered.error().code() != Code::agent_lost || attempt == attempts) return answered.error();

@@ -28,8 +28,10 @@ std::string collector_socket(const client::AgentAddress& agent, const std::strin
 Status start_daemon(const std::string& program, const std::vector<std::string>& arguments);
 
 // Starts a collector where none listens, and says that this process, which becomes a program, may
-// ask it later. Errors: agent_lost (it cannot be started; its own words), timeout.
-Status ensure_collector(const std::string& socket, const std::string& program);
+// ask it later. Blocks until what a collector before it has left is at its place. `tell`: lines for
+// people. Errors: agent_lost (it cannot be started; its own words), timeout.
+Status ensure_collector(const std::string& socket, const std::string& program,
+                        const std::function<void(const std::string&)>& tell);
 
 // A finished file: descriptors and what the file at its place was like when it was opened.
 struct Handed {
@@ -61,10 +63,11 @@ Status settle(const std::string& socket, const std::string& program, std::uint64
 // A collector listens there, or one has left files that are pending.
 bool may_have_files(const std::string& socket);
 
-// Blocks until all files that are pending are at their places. `tell`: lines for people. ok where
-// no collector listens and none has left anything. Errors: io (files are not at their places, they
-// were told).
+// Blocks until all files that are pending are at their places. `tell`: lines for people; `go_on`:
+// asked each second, false ends the wait. ok where no collector listens and none has left anything.
+// Errors: io (files are not at their places, they were told), again (the wait was ended).
 Status settle_all(const std::string& socket, const std::string& program,
-                  const std::function<void(const std::string&)>& tell);
+                  const std::function<void(const std::string&)>& tell,
+                  const std::function<bool()>& go_on);
 
 }  // namespace backstay::files

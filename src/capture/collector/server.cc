@@ -28,6 +28,12 @@ int number_of(const Status& status) {
   return status.error().sys_errno() != 0 ? status.error().sys_errno() : EIO;
 }
 
+Tell words_to(int socket, bool talks) {
+  return [socket, talks](const std::string& words) {
+    if (talks) send_answer(socket, Said::words, words);
+  };
+}
+
 }  // namespace
 
 void Server::serve(int listener) {
@@ -115,10 +121,7 @@ Status Server::sync(const std::shared_ptr<Client>& client, Asked asked, VersionN
 }
 
 Status Server::settle_all(int socket, bool talks) {
-  const auto tell = [&](const std::string& words) {
-    if (talks) send_answer(socket, Said::words, words);
-  };
-  const Status settled = collector_.settle_all(tell, talks);
+  const Status settled = collector_.settle_all(words_to(socket, talks), talks);
   if (talks) collector_.note_written();  // a program has ended, and its report may be wanted
   return settled;
 }
@@ -139,7 +142,7 @@ Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
       if (question.last != 0) collector_.note_written();
       return {};
     case Ask::let_go: return collector_.let_go(question.version);
-    case Ask::watch: collector_.wait_until_ready(); return {};
+    case Ask::watch: collector_.wait_until_ready(words_to(socket, question.talks != 0)); return {};
     case Ask::sync: break;  // answered with a version
   }
   return Error(Code::protocol, "a question of another release");

@@ -79,11 +79,11 @@ Status run(char** words) {
   const SessionSettings settings = settings_for(words[1], words[2]);
   // Files of a mount before this one come home before their paths are read.
   if (!settings.keeper.collector.empty()) {
-    BACKSTAY_TRY(
-        files::ensure_collector(settings.keeper.collector, settings.keeper.collector_program));
-    (void)files::settle_all(
-        settings.keeper.collector, settings.keeper.collector_program,
-        [](const std::string& words_for_people) { spdlog::warn("{}", words_for_people); });
+    const auto note = [](const std::string& line) { spdlog::warn("{}", line); };
+    BACKSTAY_TRY(files::ensure_collector(settings.keeper.collector,
+                                         settings.keeper.collector_program, note));
+    (void)files::settle_all(settings.keeper.collector, settings.keeper.collector_program, note,
+                            [] { return true; });
   }
   const Status served = serve(settings, say_that_it_answers);
   (void)::unlink(record.c_str());
