@@ -110,7 +110,7 @@ bool PendingFile::stands() const {
 bool PendingFile::has_left() const {
   struct stat now = {};
   if (::fstat(target.get(), &now) == 0 && now.st_nlink == 0) return true;
-  return !stands() && Elsewhere{0, path, bytes, modified}.stands();
+  return !stands() && Elsewhere{{}, path, bytes, modified}.stands();
 }
 
 std::string PendingFile::name_now() const {

@@ -72,7 +72,7 @@ struct PendingFile {
   // A version that has this file, or one that it has replaced, under a path at which that is not to
   // stand any more: an agent that was not told of the rename would bring it there.
   struct Elsewhere {
-    VersionNumber version = 0;
+    HeldVersion version = {};
     std::string path;  // in the version's table
     std::uint64_t bytes = 0;
     struct timespec modified = {};
@@ -80,7 +80,7 @@ struct PendingFile {
     // A file with the same size and time of change is at the path.
     bool stands() const;
   };
-  Elsewhere elsewhere_of() const { return {version, named, bytes, modified, run}; }
+  Elsewhere elsewhere_of() const { return {of_run(), named, bytes, modified, run}; }
 
   // --- what the collector notes (guarded by its lock)
   HeldVersion of_run() const { return {version, run}; }

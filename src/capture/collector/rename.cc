@@ -71,9 +71,9 @@ Status Collector::rename_taken(const File& file, const Question& question) {
   bool called_back = true;
   const Status moved = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file->run) return not_here("another agent has the job");
-    BACKSTAY_TRY(writer.move(file->version, file->path, path, placed_ns));
+    BACKSTAY_TRY(writer.move(file->of_run(), file->path, path, placed_ns));
     // It is not to come back once this one has left the name again.
-    if (place.before) called_back = writer.move(place.before->version, path, "", 0).ok();
+    if (place.before) called_back = writer.move(place.before->of_run(), path, "", 0).ok();
     return {};
   });
   if (!moved.ok()) {
