@@ -30,6 +30,9 @@ struct PendingFile {
   // The program's side says no to these only once the file is listed, as another process might open
   // it in between. Fills in path and placed_ns. Errors: unsupported.
   Status may_be_replaced();
+  // The agent would take what stands there for another program's newer file. `placed_at_ns`:
+  // when this one came there.
+  bool is_older_than(const struct stat& there, std::uint64_t placed_at_ns) const;
   // A whole copy in the folder of `to`, under a name that it tells. Errors: errno's.
   Result<Fd> copy_beside(const std::string& to, std::string& name) const;
   // Brings it to its place without the agent. Errors: errno's.
