@@ -103,8 +103,8 @@ TOLD = PROGRAM.replace("    else:\n        os.rename(",
                        "        sys.stdin.readline()\n        os.rename(")
 
 
-def failpoint_pipe(world, name="pipe"):
-    pipe = world.folder / name
+def failpoint_pipe(world):
+    pipe = world.folder / "pipe"
     world.env["BACKSTAY_FAILPOINT_PIPE"] = str(pipe)
     for end in (".reached", ".go"):
         os.mkfifo(f"{pipe}{end}")
@@ -254,52 +254,6 @@ def before_the_mark(program, folder):
 
 
 # Each file has bytes of its own: the turn that check() expects.
-NUMBERS = """
-import os, sys
-os.chdir(sys.argv[1])
-def write(name, turn):
-    with open(name, 'wb') as f:
-        f.write(bytes([turn]) * (3 << 20))
-        os.fchmod(f.fileno(), 0o640)
-write('first', 1)
-write('x.tmp', 2)
-os.rename('x.tmp', 'x')
-print('renamed', flush=True)
-sys.stdin.readline()
-write('other', 3)
-write('x.tmp', 4)
-os.chmod('x', 0o640)
-"""
-
-
-def numbers_given_again(program, folder):
-    """An agent dies before a version is on the disk. The next one gives its number to another file,
-    under the name that the first one's file had before a rename: that file comes all the same."""
-    with World(program, BACKSTAY_AGENT_LOG_LEVEL="debug") as world:
-        place = fresh(folder, False)
-        start_with(world, place, "commit.1=hang", "backstayd")
-        # With `first`; who asks for a file is not held up by that.
-        of_collector = failpoint_pipe(world)
-        start_with(world, place, "collector.settles=wait", "backstay-collector")
-        running = subprocess.Popen(
-            world.words(place, PYTHON, "-c", NUMBERS, place), env=world.env, cwd=world.folder,
-            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        need(running.stdout.readline() == "renamed\n", "it renames no file")
-        pathlib.Path(f"{of_collector}.reached").read_bytes()
-        world.kill("backstayd")
-        of_agent = failpoint_pipe(world, "agent")
-        start_with(world, place, "commit.1=wait", "backstayd")
-        running.stdin.write("go on\n")
-        running.stdin.flush()
-        asked = f"version=2 from={place}/x.tmp to="
-        wait_for(lambda: asked in world.log() or running.poll() is not None, "the collector's word")
-        pathlib.Path(f"{of_agent}.reached").read_bytes()
-        for pipe in (of_agent, of_collector):
-            pathlib.Path(f"{pipe}.go").write_bytes(b"")
-        check(place, {"first": 1, "x": 2, "other": 3, "x.tmp": 4}, finish(running), "numbers")
-    print("a number that is given again takes nothing from the file that has it")
-
-
 USED_AGAIN = """
 import os, sys
 os.chdir(sys.argv[1])
@@ -410,7 +364,7 @@ os.rename('i', 'writes'); g.close()
 TESTS = {test.__name__: test for test in (
     without_waiting, as_it_comes_to_its_place, what_cannot_be_taken,
     on_the_disk_under_the_former_name, brought_to_the_former_name, before_the_mark,
-    numbers_given_again, former_name_used_again, killed_before_it_answers, killed_at_each_step)}
+    former_name_used_again, killed_before_it_answers, killed_at_each_step)}
 
 
 def main():
