@@ -41,7 +41,7 @@ Status open_log(const std::string& path, const std::string& level) {
     auto logger = std::make_shared<spdlog::logger>("backstay", once);
     logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l pid=%P %v");
     logger->set_level(spdlog::level::from_str(level));
-    logger->flush_on(spdlog::level::info);
+    logger->flush_on(spdlog::level::trace);  // a process may be killed at any time
     spdlog::set_default_logger(logger);
   } catch (const std::exception& failure) {
     return Error(Code::io, "open the log " + path + ": " + failure.what());

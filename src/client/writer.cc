@@ -293,14 +293,14 @@ Status Writer::settle(const std::string& path, double timeout_s) {
   }
 }
 
-Status Writer::move(VersionNumber version, const std::string& from, const std::string& to,
+Status Writer::move(HeldVersion version, const std::string& from, const std::string& to,
                     std::uint64_t placed_ns) {
   BACKSTAY_TRY(ready(/*begun=*/false));
-  BACKSTAY_TRY(agent_->send(wire::MoveHome{version, from, to, placed_ns}));
+  BACKSTAY_TRY(agent_->send(wire::MoveHome{version.number, version.run, from, to, placed_ns}));
   while (true) {
     BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
     const auto* answer = std::get_if<wire::MovedHome>(&message);
-    if (answer == nullptr || answer->version != version || answer->to != to) continue;
+    if (answer == nullptr || answer->version != version.number || answer->to != to) continue;
     return answer->code == Code::ok ? Status() : Status(Error(answer->code, answer->message));
   }
 }

@@ -26,6 +26,7 @@
 
 #include "base/checksum.h"
 #include "base/config.h"
+#include "base/hold.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "client/connection.h"
@@ -90,9 +91,10 @@ class Writer {
   Status settle(const std::string& path, double timeout_s);
 
   // The file of this version that was to come to `from` comes to `to`, where it counts as of
-  // `placed_ns` (docs/protocol/home.md). Only of a version of run(). Errors: nothing has changed
-  // (busy: the file is on its way; state, not_found: it is at its path, or gone); agent_lost.
-  Status move(VersionNumber version, const std::string& from, const std::string& to,
+  // `placed_ns` (docs/protocol/home.md). Only of a version of run(), unless `to` is empty. Errors:
+  // nothing has changed (busy: the file is on its way; state, not_found: it is at its path, or
+  // gone); agent_lost.
+  Status move(HeldVersion version, const std::string& from, const std::string& to,
               std::uint64_t placed_ns);
 
   // For the job's event log: what programs have written since the call before. Not waited for.

@@ -139,8 +139,8 @@ template <>
 constexpr auto fields_of<AtHome> = std::tuple(&AtHome::path, &AtHome::code, &AtHome::message);
 
 template <>
-constexpr auto fields_of<MoveHome> = std::tuple(&MoveHome::version, &MoveHome::from, &MoveHome::to,
-                                                &MoveHome::placed_ns);
+constexpr auto fields_of<MoveHome> = std::tuple(&MoveHome::version, &MoveHome::run, &MoveHome::from,
+                                                &MoveHome::to, &MoveHome::placed_ns);
 template <>
 constexpr auto fields_of<MovedHome> = std::tuple(&MovedHome::version, &MovedHome::to,
                                                  &MovedHome::code, &MovedHome::message);

@@ -183,6 +183,7 @@ struct BringHome {   // answered by AtHome
 // The program has renamed a file that is not at its path yet: it shall come to the new one.
 struct MoveHome {  // answered by MovedHome
   VersionNumber version = 0;
+  RunId run = 0;  // of the version; 0: not known
   std::string from;
   std::string to;
   std::uint64_t placed_ns = 0;  // of the new path

@@ -309,9 +309,35 @@ def run_waits(program, folder, _):
     print("run waits; the collector ends")
 
 
+def old_file_of_the_future(program, folder, _):
+    """An old file whose time of change is ahead of the clock is no newer one of another program."""
+    script = """
+import os, sys
+os.chdir(sys.argv[1])
+def write(name):
+    with open(name, 'wb') as f: f.write(b'new' * 300000)
+write('x')
+write('y.tmp')
+os.rename('y.tmp', 'y')
+with open('z', 'wb') as f:
+    f.write(b'new' * 300000)
+    os.fsync(f.fileno())
+"""
+    with World(program) as world, place_in(folder, "future") as place:
+        tomorrow = time.time() + 86400
+        for name in ("x", "y", "z"):
+            (place / name).write_bytes(b"old")
+            os.utime(place / name, (tomorrow, tomorrow))
+        done = world.run(place, PYTHON, "-c", script, place)
+        need(done.returncode == 0, f"future: {done}")
+        for name in ("x", "y", "z"):
+            need((place / name).read_bytes() == b"new" * 300000, f"future: {name} is the old file")
+    print("old files of the future are replaced")
+
+
 TESTS = {test.__name__: test for test in (
     killed_at_each_step, run_waits, stopped_collector, small_pool, full_disks, one_after_the_other,
-    killed_at_random)}
+    old_file_of_the_future, killed_at_random)}
 
 
 def main():

@@ -253,6 +253,50 @@ def before_the_mark(program, folder):
     print("what was removed or renamed before the mark does not come back")
 
 
+# Each file has bytes of its own: the turn that check() expects.
+USED_AGAIN = """
+import os, sys
+os.chdir(sys.argv[1])
+def write(name, turn, ns):
+    with open(name, 'wb') as f:
+        f.write(bytes([turn]) * (3 << 20))
+        os.fchmod(f.fileno(), 0o640)
+        f.flush()
+        os.utime(f.fileno(), ns=(ns, ns))
+write('first', 1, 1 << 60)
+write('x.tmp', 2, 1 << 60)
+os.rename('x.tmp', 'x')
+print('renamed', flush=True)
+sys.stdin.readline()
+write('x.tmp', 3, 1 << 60)
+os.chmod('x.tmp', 0o640)
+os.chmod('x', 0o640)
+print('at their places', flush=True)
+"""
+
+
+def former_name_used_again(program, folder):
+    """The file that stands at the former name of a renamed one, when an agent has died, is another
+    one with as many bytes and the same time of change."""
+    with World(program) as world:
+        place = fresh(folder, False)
+        start_with(world, place, "commit.1=hang", "backstayd")
+        pipe = failpoint_pipe(world)
+        start_with(world, place, "collector.settles=wait", "backstay-collector")
+        running = subprocess.Popen(
+            world.words(place, PYTHON, "-c", USED_AGAIN, place), env=world.env, cwd=world.folder,
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        need(running.stdout.readline() == "renamed\n", "it renames no file")
+        pathlib.Path(f"{pipe}.reached").read_bytes()
+        world.kill("backstayd")
+        running.stdin.write("go on\n")
+        running.stdin.flush()
+        need(running.stdout.readline() == "at their places\n", "they do not come")
+        pathlib.Path(f"{pipe}.go").write_bytes(b"")
+        check(place, {"first": 1, "x": 2, "x.tmp": 3}, finish(running), "used again")
+    print("another file under a former name stays")
+
+
 # Argument 1: the file. It comes to its place under another name.
 WRITES = """
 import os, sys
@@ -320,7 +364,7 @@ os.rename('i', 'writes'); g.close()
 TESTS = {test.__name__: test for test in (
     without_waiting, as_it_comes_to_its_place, what_cannot_be_taken,
     on_the_disk_under_the_former_name, brought_to_the_former_name, before_the_mark,
-    killed_before_it_answers, killed_at_each_step)}
+    former_name_used_again, killed_before_it_answers, killed_at_each_step)}
 
 
 def main():

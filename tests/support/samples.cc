@@ -297,7 +297,7 @@ std::vector<wire::Message> last_messages() {
           Abandon{12, Code::io, "the file is gone"},
           BringHome{"/w/out"},
           AtHome{"/w/out", Code::no_space, "the disk is full"},
-          MoveHome{12, "/w/out.tmp", "/w/out", 1'700'000'000'000'000'000},
+          MoveHome{12, 77, "/w/out.tmp", "/w/out", 1'700'000'000'000'000'000},
           MovedHome{12, "/w/out", Code::busy, "/w/out is on its way"},
           AskCut{7, 60'000},
           sample_cut_report(),

@@ -128,7 +128,7 @@ TEST(Message, FieldsOfWritersComeBack) {
   EXPECT_EQ(abandon.message, "why");
   EXPECT_EQ(there_and_back(BringHome{"/w/"}).path, "/w/");
   EXPECT_EQ(there_and_back(AtHome{"/w/", Code::io, "why"}).message, "why");
-  EXPECT_EQ(there_and_back(MoveHome{3, "/w/a", "/w/b", 7}).to, "/w/b");
+  EXPECT_EQ(there_and_back(MoveHome{3, 5, "/w/a", "/w/b", 7}).to, "/w/b");
   EXPECT_EQ(there_and_back(MovedHome{3, "/w/b", Code::busy, "why"}).code, Code::busy);
   const auto noted =
       there_and_back(NoteWrites{.sizes = {{64, 4, 100, 9}}, .waits = {{"close", 2}}});

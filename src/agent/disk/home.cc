@@ -77,18 +77,25 @@ Result<FilesFound> HomeWorker::found_in(Known& known) {
   return found;
 }
 
-// A noted file without a temporary file was renamed. If its folder has gone since, the sync of that
-// fails before the mark, and the file is brought after all.
+// A noted file without a temporary file was renamed.
 void HomeWorker::find_placed(Known& known, FilesFound& found) {
   for (FileInVersion& file : found.files) {
-    const auto* place = note_.find({known.record.run, known.record.version, file.path});
-    if (place == nullptr) continue;
-    const auto temporary = world_.files->look(temporary_name(world_.job, place->to));
-    if (temporary.ok() || temporary.error().code() != Code::not_found) continue;
-    file.stands_at = place->to;
-    file.stands_ns = place->placed_ns;
-    known.unsynced.insert(parent_of(place->to));
+    const auto* noted = note_.find({known.record.run, known.record.version, file.path});
+    const PlacingNote::Place place = noted == nullptr ? PlacingNote::Place{file.path, 0} : *noted;
+    const auto temporary = world_.files->look(temporary_name(world_.job, place.to));
+    if (temporary.ok()) remove_left(place.to);
+    const bool renamed = !temporary.ok() && temporary.error().code() == Code::not_found;
+    if (noted == nullptr || !renamed) continue;
+    file.stands_at = place.to;
+    file.stands_ns = place.placed_ns;
+    known.unsynced.insert(parent_of(place.to));
   }
+}
+
+// What an agent that was killed has left. This file's turn may never come: its program may have
+// renamed it, or call it back.
+void HomeWorker::remove_left(const std::string& to) {
+  if (note_.take_back(to).ok()) (void)world_.files->remove(temporary_name(world_.job, to));
 }
 
 // --- bringing ------------------------------------------------------------------------------------
@@ -136,7 +143,10 @@ Result<HomeFile> HomeWorker::written(const BringFile& order, const Known& known)
   VersionFiles::Entry placed = entry->second;
   placed.file.path = order.to;
   placed.file.placed_ns = order.placed_ns;
-  return paths_.begin(*files_, placed, stop_);
+  const PlacingNote::File noted{known.record.run, order.version, order.path};
+  return paths_.begin(*files_, placed, stop_, [&] {
+    note_.add(noted, {order.to, order.placed_ns});
+  });
 }
 
 FileBrought HomeWorker::end(OnItsWay& one) {
@@ -158,12 +168,9 @@ FileBrought HomeWorker::end(OnItsWay& one) {
 }
 
 FileBrought HomeWorker::bring_to_path(OnItsWay& one) {
-  const BringFile& order = *one.order;
-  const PlacingNote::File noted{known_.at(order.version).record.run, order.version, order.path};
   paths_.look_again(one.file);
-  if (one.file.comes()) note_.add(noted, {order.to, order.placed_ns});
   paths_.place(one.file);
-  if (!one.file.placed) one.file.temporary_stays = !note_.take_back(order.to).ok();
+  if (!one.file.placed) one.file.temporary_stays = !note_.take_back(one.order->to).ok();
   return paths_.finish(one.file);
 }
 
@@ -212,7 +219,8 @@ std::map<std::string, Status> HomeWorker::sync_folders(const std::vector<const M
   Pieces syncs;
   for (auto& [folder, status] : folders) {
     syncs.emplace_back([this, &folder = folder, &status = status] {
-      status = world_.files->sync_directory(folder);
+      // Whoever has removed a folder has removed the files there before.
+      status = io::gone_is_fine(world_.files->sync_directory(folder));
     });
   }
   world_.at_once(syncs);

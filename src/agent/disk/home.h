@@ -73,6 +73,7 @@ class HomeWorker {
   Status open(const Known& known);
   Result<FilesFound> found_in(Known& known);
   void find_placed(Known& known, FilesFound& found);
+  void remove_left(const std::string& to);
   void bring(const std::vector<const BringFile*>& orders);
   OnItsWay begin(const BringFile& order);
   Result<HomeFile> written(const BringFile& order, const Known& known);

@@ -42,10 +42,10 @@ void HomeFile::sync() {
 }
 
 HomeFile HomePaths::begin(VersionFiles& version, const VersionFiles::Entry& entry,
-                          const std::function<bool()>& stop) {
+                          const std::function<bool()>& stop, const std::function<void()>& made) {
   HomeFile begun{.file = entry.file, .temporary = temporary_name(job_, entry.file.path)};
   look(begun);
-  if (begun.comes()) begun.status = make(version, entry, begun, stop);
+  if (begun.comes()) begun.status = make(version, entry, begun, stop, made);
   return begun;
 }
 
@@ -115,9 +115,10 @@ Result<Brought> HomePaths::compare(const format::CapturedFile& file) {
 }
 
 Status HomePaths::make(VersionFiles& version, const VersionFiles::Entry& entry, HomeFile& begun,
-                       const std::function<bool()>& stop) {
+                       const std::function<bool()>& stop, const std::function<void()>& made) {
   const format::CapturedFile& file = entry.file;
   BACKSTAY_ASSIGN(begun.written, files_.open(begun.temporary, io::Open::create));
+  made();
   failpoint("home.1");
   BACKSTAY_TRY(version.read(entry, [&](std::uint64_t offset, Bytes bytes) -> Status {
     if (stop()) return Error(Code::again, "the agent ends");

@@ -40,9 +40,10 @@ class HomePaths {
       : job_(std::move(job)), files_(files), clock_(clock), known_since_(now()) {}
 
   // Writes the file beside its path. `stop`: asked between two chunks; true gives the file up
-  // (failed, code again).
-  HomeFile begin(VersionFiles& version, const VersionFiles::Entry& entry,
-                 const std::function<bool()>& stop);
+  // (failed, code again). `made`: called once there is a temporary file.
+  HomeFile begin(
+      VersionFiles& version, const VersionFiles::Entry& entry, const std::function<bool()>& stop,
+      const std::function<void()>& made = [] {});
   // Of one that is synced, or does not come: it is at its path, whose name is safe once the folder
   // is synced. After failed and kept the path has what it had, and there is no temporary file
   // unless it could not be removed.
@@ -67,7 +68,7 @@ class HomePaths {
   Result<Brought> compare(const format::CapturedFile& file);
   void look(HomeFile& file);
   Status make(VersionFiles& version, const VersionFiles::Entry& entry, HomeFile& begun,
-              const std::function<bool()>& stop);
+              const std::function<bool()>& stop, const std::function<void()>& made);
   void remember(const format::CapturedFile& file);
 
   const std::string job_;

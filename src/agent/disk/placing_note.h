@@ -41,7 +41,7 @@ class PlacingNote {
 
   // Null: nothing is noted.
   const Place* find(const File& file);
-  // Before the rename.
+  // Once there is a temporary file.
   void add(const File& file, const Place& place);
   // Nothing was renamed to `to`. Only if this succeeds may its temporary file be removed: without
   // both, the next agent would take what is noted, by an agent before this one too, for a file that

@@ -13,6 +13,7 @@ namespace backstay::agent {
 namespace {
 
 constexpr std::size_t warnings_max = 8;
+constexpr std::size_t known_max = 65'536;
 constexpr std::size_t at_once_max = 32;  // each has a thread while it is synced
 
 }  // namespace
@@ -53,9 +54,29 @@ void HomeFiles::settle(ConnectionId connection, const wire::BringHome& wanted) {
 
 void HomeFiles::move(ConnectionId connection, const wire::MoveHome& wanted) {
   expect_captured();
-  const Status moved =
-      began_ ? plan_.move(wanted.version, wanted.from, wanted.to, wanted.placed_ns)
-             : Status(Error(Code::unsupported, "this agent leaves captured files in the store"));
+  const Status done = moved(wanted);
+  const bool busy = !done.ok() && done.error().code() == Code::busy;
+  if (busy && wanted.to.empty()) {
+    movers_.push_back({connection, wanted});
+  } else {
+    answer(connection, wanted, done);
+  }
+  pump();
+}
+
+Status HomeFiles::moved(const wire::MoveHome& wanted) {
+  if (!began_) return Error(Code::unsupported, "this agent leaves captured files in the store");
+  const auto home = were_at_home_.find(wanted.version);
+  if (home != were_at_home_.end() && home->second == wanted.run) {
+    return Error(Code::state, "the file was at its path");
+  }
+  if (!is_of(wanted.version, wanted.run)) {
+    return Error(Code::not_found, "this version is of another run");
+  }
+  return plan_.move(wanted.version, wanted.from, wanted.to, wanted.placed_ns);
+}
+
+void HomeFiles::answer(ConnectionId connection, const wire::MoveHome& wanted, const Status& moved) {
   wire::MovedHome answer{wanted.version, wanted.to, Code::ok, ""};
   if (moved.ok()) {
     spdlog::debug("{} job={} version={} from={} to={}",
@@ -68,7 +89,23 @@ void HomeFiles::move(ConnectionId connection, const wire::MoveHome& wanted) {
                  wanted.version, wanted.from, wanted.to, answer.message);
   }
   state_.outbox.send(connection, std::move(answer), {});
-  pump();
+}
+
+// Before the thread gets its next orders: it may look at a held file each time that somebody asks.
+void HomeFiles::answer_movers() {
+  std::erase_if(movers_, [&](const Mover& mover) {
+    const Status done = moved(mover.wanted);
+    const bool busy = !done.ok() && done.error().code() == Code::busy;
+    if (!busy) answer(mover.connection, mover.wanted, done);
+    return !busy;
+  });
+}
+
+// An agent before this one may have given the number to a version that was lost with it.
+bool HomeFiles::is_of(VersionNumber version, RunId run) const {
+  const VersionRow* row = state_.versions.find(version);
+  const bool on_disk = row != nullptr && row->disk.has_value();
+  return run == 0 || (on_disk ? row->is_of(run) : run == state_.run);
 }
 
 // What is in the pool may be what is asked for.
@@ -81,6 +118,7 @@ void HomeFiles::expect_captured() {
 }
 
 void HomeFiles::disconnected(ConnectionId connection) {
+  std::erase_if(movers_, [&](const Mover& one) { return one.connection == connection; });
   std::erase_if(askers_, [&](const auto& entry) {
     if (entry.second.connection != connection) return false;
     plan_.forget(entry.first);
@@ -104,6 +142,7 @@ void HomeFiles::on(const Event& event) {
 
 void HomeFiles::answered(const HomeAnswer& answer) {
   plan_.on(answer, state_.clock.monotonic_ns());
+  answer_movers();
   pump();
 }
 
@@ -130,6 +169,9 @@ void HomeFiles::tell(const HomeNews& news) {
   for (const VersionNumber version : news.at_home) {
     state_.record("home", {{"version", version}});
     at_home_.push_back(version);
+    const VersionRow* row = state_.versions.find(version);
+    if (row != nullptr && row->disk) were_at_home_[version] = row->disk->record.run;
+    if (were_at_home_.size() > known_max) were_at_home_.erase(were_at_home_.begin());
   }
   for (const HomeNews::Answer& answer : news.answers) {
     const auto asker = askers_.find(answer.ticket);

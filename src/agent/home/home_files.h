@@ -29,7 +29,8 @@ class HomeFiles {
 
   // Answered by AtHome, once.
   void settle(ConnectionId connection, const wire::BringHome& wanted);
-  // Answered by MovedHome, at once.
+  // Answered by MovedHome: at once, but where the file is not to be brought any more and is on its
+  // way; then once it is known what became of it.
   void move(ConnectionId connection, const wire::MoveHome& wanted);
   void disconnected(ConnectionId connection);
   // A file of it was renamed and waits: copies on other hosts have its former name.
@@ -50,6 +51,10 @@ class HomeFiles {
 
  private:
   void answered(const HomeAnswer& answer);
+  bool is_of(VersionNumber version, RunId run) const;
+  Status moved(const wire::MoveHome& wanted);
+  void answer(ConnectionId connection, const wire::MoveHome& wanted, const Status& moved);
+  void answer_movers();
   void expect_captured();
   void tell(const HomeNews& news);
   void warn(const HomeNews::Warning& warning);
@@ -64,6 +69,13 @@ class HomeFiles {
     std::string path;
   };
   std::map<std::uint64_t, Asker> askers_;  // by ticket
+  struct Mover {
+    ConnectionId connection = 0;
+    wire::MoveHome wanted;
+  };
+  std::vector<Mover> movers_;  // that wait for an answer
+  // And their runs. The collector may ask for them when they are removed.
+  std::map<VersionNumber, RunId> were_at_home_;
 };
 
 }  // namespace backstay::agent

@@ -174,22 +174,24 @@ Status Collector::put_in_again(PendingFile& file, client::Writer& writer) {
   return {};
 }
 
-// True: an agent before this one has brought it. Else this one does not bring it any more, or is
-// just at it: what is handed in again comes behind that.
+// True: an agent before this one has brought it. A version that this one does not know was at home
+// and removed since; or it was lost, and another program has removed or replaced the placeholder.
+// Else this one does not bring it any more.
 bool Collector::was_brought_or_call_back(const PendingFile& file, client::Writer& writer) {
-  if (!wait_for_tables(file, writer).ok()) return false;
-  Status called_back = writer.move(file.version, file.path, "", 0);
+  if (!wait_for_tables(file.path, writer).ok()) return false;
+  Status called_back = writer.move(file.of_run(), file.path, "", 0);
   const bool unknown = !called_back.ok() && called_back.error().code() == Code::not_found;
   if (unknown && file.named != file.path) {
-    called_back = writer.move(file.version, file.named, "", 0);
+    called_back = writer.move(file.of_run(), file.named, "", 0);
   }
-  return !called_back.ok() && called_back.error().code() == Code::state;
+  const Code code = called_back.ok() ? Code::ok : called_back.error().code();
+  return code == Code::state || code == Code::not_found;
 }
 
 // The agent answers once it has read the tables of all versions. As no file lies below a file, it
 // brings nothing for this question.
-Status Collector::wait_for_tables(const PendingFile& file, client::Writer& writer) {
-  return writer.settle(file.path + "/", -1);
+Status Collector::wait_for_tables(const std::string& path, client::Writer& writer) {
+  return writer.settle(path + "/", -1);
 }
 
 // The program may rename it meanwhile, or let another file take its place.

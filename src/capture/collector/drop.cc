@@ -12,13 +12,12 @@ namespace backstay::files {
 // bytes is to stay but at the path `stays`.
 Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& stays,
                        client::Writer& writer) {
-  Status dropped = writer.move(one.version, one.path, "", 0);
-  if (!dropped.ok() && dropped.error().code() == Code::busy) {
-    (void)writer.settle(one.path, -1);
-    dropped = writer.move(one.version, one.path, "", 0);
-  }
+  (void)wait_for_tables(one.path, writer);
+  const Status dropped = writer.move(one.version, one.path, "", 0);
   if (!dropped.ok() && dropped.error().code() == Code::agent_lost) return dropped;
-  if (one.path != stays && one.stands()) (void)::unlink(one.path.c_str());
+  // Another file may have as many bytes and the same time of change.
+  const bool brought = !dropped.ok() && dropped.error().code() == Code::state;
+  if (brought && one.path != stays && one.stands()) (void)::unlink(one.path.c_str());
   return {};
 }
 

@@ -62,7 +62,14 @@ Status PendingFile::may_be_replaced() {
   if (!owner_stays(placed, path)) return not_here("it has another owner than new files");
   // The clock of the file's system may be ahead of ours.
   placed_ns = std::max(system_clock().wall_ns(), nanoseconds(placed.st_ctim));
+  if (is_older_than(placed, placed_ns))
+    return not_here("the old file's time is ahead of the clock");
   return {};
+}
+
+bool PendingFile::is_older_than(const struct stat& there, std::uint64_t placed_at_ns) const {
+  const std::uint64_t ours = std::max(placed_at_ns, nanoseconds(modified));
+  return there.st_mtim.tv_sec >= 0 && nanoseconds(there.st_mtim) > ours;
 }
 
 Status PendingFile::place() {
@@ -110,7 +117,7 @@ bool PendingFile::stands() const {
 bool PendingFile::has_left() const {
   struct stat now = {};
   if (::fstat(target.get(), &now) == 0 && now.st_nlink == 0) return true;
-  return !stands() && Elsewhere{0, path, bytes, modified}.stands();
+  return !stands() && Elsewhere{{}, path, bytes, modified}.stands();
 }
 
 std::string PendingFile::name_now() const {

@@ -30,6 +30,9 @@ struct PendingFile {
   // The program's side says no to these only once the file is listed, as another process might open
   // it in between. Fills in path and placed_ns. Errors: unsupported.
   Status may_be_replaced();
+  // The agent would take what stands there for another program's newer file. `placed_at_ns`:
+  // when this one came there.
+  bool is_older_than(const struct stat& there, std::uint64_t placed_at_ns) const;
   // A whole copy in the folder of `to`, under a name that it tells. Errors: errno's.
   Result<Fd> copy_beside(const std::string& to, std::string& name) const;
   // Brings it to its place without the agent. Errors: errno's.
@@ -72,7 +75,7 @@ struct PendingFile {
   // A version that has this file, or one that it has replaced, under a path at which that is not to
   // stand any more: an agent that was not told of the rename would bring it there.
   struct Elsewhere {
-    VersionNumber version = 0;
+    HeldVersion version = {};
     std::string path;  // in the version's table
     std::uint64_t bytes = 0;
     struct timespec modified = {};
@@ -80,7 +83,7 @@ struct PendingFile {
     // A file with the same size and time of change is at the path.
     bool stands() const;
   };
-  Elsewhere elsewhere_of() const { return {version, named, bytes, modified, run}; }
+  Elsewhere elsewhere_of() const { return {of_run(), named, bytes, modified, run}; }
 
   // --- what the collector notes (guarded by its lock)
   HeldVersion of_run() const { return {version, run}; }

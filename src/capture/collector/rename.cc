@@ -68,12 +68,16 @@ Status Collector::rename_taken(const File& file, const Question& question) {
       static_cast<std::uint64_t>(place.placed.st_ctim.tv_sec) * 1'000'000'000 +
       static_cast<std::uint64_t>(place.placed.st_ctim.tv_nsec);
   const std::uint64_t placed_ns = std::max(system_clock().wall_ns(), changed_ns);
+  if (file->is_older_than(place.placed, placed_ns)) {
+    give_up(place);
+    return not_here("the old file's time is ahead of the clock");
+  }
   bool called_back = true;
   const Status moved = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file->run) return not_here("another agent has the job");
-    BACKSTAY_TRY(writer.move(file->version, file->path, path, placed_ns));
+    BACKSTAY_TRY(writer.move(file->of_run(), file->path, path, placed_ns));
     // It is not to come back once this one has left the name again.
-    if (place.before) called_back = writer.move(place.before->version, path, "", 0).ok();
+    if (place.before) called_back = writer.move(place.before->of_run(), path, "", 0).ok();
     return {};
   });
   if (!moved.ok()) {

@@ -153,14 +153,9 @@ void Collector::call_back(VersionNumber version) {
   (void)::unlink(hold.c_str());
 }
 
-// While the agent looks at the hold it does not take the word.
 void Collector::call_back(HeldVersion version, const std::string& path) {
-  const Status back = writers_.with([&](client::Writer& writer) -> Status {
-    const Status moved = writer.move(version.number, path, "", 0);
-    if (moved.ok() || moved.error().code() != Code::busy) return moved;
-    BACKSTAY_TRY(writer.settle(path, -1));
-    return writer.move(version.number, path, "", 0);
-  });
+  const Status back =
+      writers_.with([&](client::Writer& writer) { return writer.move(version, path, "", 0); });
   if (!back.ok()) {
     spdlog::info("a version was not called back job={} version={} file={} why=\"{}\"", job_,
                  version.number, path, back.error().to_string());
@@ -179,7 +174,7 @@ bool Collector::let_come(PendingFile& file) {
   if (path != file.path) {
     const std::uint64_t placed_ns = std::max(system_clock().wall_ns(), file.placed_ns);
     const Status moved = writers_.with([&](client::Writer& writer) {
-      return writer.move(file.version, file.path, path, placed_ns);
+      return writer.move(file.of_run(), file.path, path, placed_ns);
     });
     spdlog::info("a synced file had another name at the end job={} file={} to={} moved=\"{}\"",
                  job_, file.path, path, moved.ok() ? "" : moved.error().to_string());
