@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/tell.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/collector.h"
 #include "bin/parts/exit_code.h"
@@ -38,7 +39,7 @@ void Runner::say(const char* event, const std::string& text) const {
 // Messages go to stderr: stdout belongs to the program.
 void Runner::say(const char* event, const std::string& text, const Json& more) const {
   if (!options_.json) {
-    to_stderr(fmt::format("backstay run: {}\n", text));
+    to_stderr(fmt::format("{}{}\n", run_line_begin, text));
     return;
   }
   Json line{{"event", event}, {"job", job_}, {"text", text}};
@@ -292,7 +293,7 @@ std::string Runner::where_it_starts(const Newest& newest, bool same_command) con
 }
 
 // Why another start would fail as this one did; "" where it need not.
-std::string Runner::refusal() const {
+std::string Runner::why_in_vain() const {
   const Status storage = needs_agent() ? check_storage_here(config_, job_) : Status();
   return storage.ok() ? refusal_since(config_, job_, began_ns_, hosts_.get())
                       : storage.error().message();
@@ -309,7 +310,7 @@ bool Runner::try_again(int code) {
     return false;
   }
   const bool lost = next == RunHosts::Next::replaced;
-  const std::string refusal = lost ? "" : this->refusal();
+  const std::string refusal = lost ? "" : why_in_vain();
   const auto decision = policy_.after_failure(newest.version, lost, !refusal.empty());
   const bool again = say_decision(decision, code, newest, refusal);
   if (again && options_.transparent && from_the_beginning(newest)) output_.cut_back();

@@ -103,7 +103,7 @@ class Runner {
   Newest newest() const;
   bool from_the_beginning(const Newest& newest) const;
   std::string where_it_starts(const Newest& newest, bool same_command) const;
-  std::string refusal() const;
+  std::string why_in_vain() const;
   bool try_again(int code);
   bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
                     const std::string& refusal) const;
