@@ -118,12 +118,11 @@ Status Rank::bring_back() {
 
 // Collective. Where a rank has refused a version, another try would end the same way.
 Error Rank::none_fits(const Error& why, bool refused) {
-  const Code code = why.code();
-  const bool skipped =
-      code == Code::lost || code == Code::io || code == Code::corrupt || code == Code::format;
-  if (!skipped) return why;
+  const Error final_one(Code::mismatch, why.message());
+  if (is_damage(why.code())) return final_one;
+  if (why.code() != Code::lost && why.code() != Code::io) return why;
   const auto any = company_.group().maximum(refused ? 1 : 0);
-  return any.ok() && *any != 0 ? Error(Code::mismatch, why.message()) : why;
+  return any.ok() && *any != 0 ? final_one : why;
 }
 
 Status Rank::begin() {
