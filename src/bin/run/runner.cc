@@ -116,10 +116,16 @@ Result<int> Runner::run() {
   }
 }
 
-// A launcher may kill the other ranks once one has ended, and tell that (MPICH's does so by 9).
+// A launcher may kill the other ranks once one has ended, and tell that (MPICH's does so by 9). Or
+// it tells that a rank has left MPI without a word: MPICH's then ends with 1, whatever the rank's
+// code was. A program may end with 1, too, so that counts only behind a version.
 bool Runner::has_saved_and_ended(int code) const {
   const bool untouched = stage_ == Stage::asked || stage_ == Stage::running;
-  return options_.transparent && untouched && (code == SIGKILL || code == 128 + SIGKILL);
+  if (!options_.transparent || !untouched) return false;
+  if (code == SIGKILL || code == 128 + SIGKILL) return true;
+  constexpr int left_mpi = 1;
+  return code == left_mpi && companions_of_ == LauncherKind::mpich && asked_to_stop_ns_ != 0 &&
+         newest().captured_ns >= asked_to_stop_ns_;
 }
 
 // Takes signals that came with the program's end, or while hosts were asked: there is no program
@@ -236,6 +242,7 @@ void Runner::interrupt() {
 void Runner::stop() {
   stopping_ = requeue_ = true;
   if (stage_ != Stage::running) return escalate();
+  asked_to_stop_ns_ = system_clock().wall_ns();
   if (ask(true)) {
     enter(Stage::asked);
     return say("stop", fmt::format("asked the program to save and end; it has {}",

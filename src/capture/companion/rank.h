@@ -55,6 +55,7 @@ class Rank {
   void tell_no_snapshot();
   void tell_why_not(const Error& why);
   void stop();
+  void let_go_on();
   bool tries_a_whole_one();
   int end();
   double look_every_s() const;
