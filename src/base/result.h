@@ -57,6 +57,12 @@ enum class Code : std::int32_t {
 
 std::string_view code_name(Code code);
 
+// What was read is not what was written: it was changed, or says what no writer of ours would.
+// Another read gives the same.
+constexpr bool is_damage(Code code) {
+  return code == Code::corrupt || code == Code::format || code == Code::too_large;
+}
+
 class Error {
  public:
   Error(Code code, std::string message, int sys_errno = 0)

@@ -46,7 +46,7 @@ class WithoutPipeSignal {
 }  // namespace
 
 void tell_user(const std::string& text) {
-  std::string line = "backstay: " + text;
+  std::string line = std::string(line_begin) + text;
   if (line.size() >= line_bytes_max) line.resize(line_bytes_max - 1);
   line += '\n';
   const int errno_before = errno;

@@ -17,6 +17,15 @@ bool passable(Code code) {
          code == Code::format || code == Code::lost;
 }
 
+// Of two reasons the one that may pass without anybody's doing: a read that failed, then nodes that
+// are away. Damage stays.
+Code more_passing(Code one, Code other) {
+  for (const Code code : {Code::io, Code::lost}) {
+    if (one == code || other == code) return code;
+  }
+  return other;
+}
+
 }  // namespace
 
 Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks) {
@@ -68,10 +77,18 @@ void RestartLoop::tell_where_it_goes_on(const Version& version) const {
                               : ""));
 }
 
+// Where one version is wanted, and there may be others.
+Error RestartLoop::with_others(const Error& why) const {
+  if (plan_.from == 0) return why;
+  return {why.code(), why.message() +
+                          "; no other version takes the place of the one of --from: "
+                          "`backstay ls` lists them"};
+}
+
 // On one node the agent may have set versions aside before. Then it says so, and the job must not
 // begin again as if there were no version.
 Result<VersionNumber> RestartLoop::none_left(bool& touched) {
-  if (skipped_) return *skipped_;
+  if (skipped_) return with_others(*skipped_);
   if (group_.nodes() > 1 && plan_.from != 0) {
     return Error(Code::mismatch, fmt::format("there is no version {}; `backstay ls` lists those "
                                              "that there are",
@@ -90,8 +107,8 @@ Result<VersionNumber> RestartLoop::none_left(bool& touched) {
   BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
   touched = touched || any != 0;
   const Code code = agreed.error().code();
-  const bool wanted = plan_.from != 0 && (code == Code::not_found || code == Code::corrupt);
-  return wanted ? Error(Code::mismatch, agreed.error().message()) : agreed.error();
+  const bool wanted = plan_.from != 0 && code == Code::not_found;
+  return wanted ? Error(Code::mismatch, agreed.error().message()) : with_others(agreed.error());
 }
 
 void RestartLoop::skip(const Version& version, const Error& why) {
@@ -99,8 +116,9 @@ void RestartLoop::skip(const Version& version, const Error& why) {
   if (group_.rank() == 0) tell_user(text);
   // An agent knows of the version, so a part that no node has any more was lost with other nodes.
   const Code code = why.code() == Code::not_found ? Code::lost : why.code();
-  skipped_ = Error(code, skipped_ ? skipped_->message() + "; " + text
-                                  : "no version of the job can be brought back: " + text);
+  skipped_ = skipped_
+                 ? Error(more_passing(skipped_->code(), code), skipped_->message() + "; " + text)
+                 : Error(code, "no version of the job can be brought back: " + text);
 }
 
 Result<wire::Candidate> RestartLoop::ask(const Version& below) {

@@ -53,9 +53,9 @@ class RestartLoop {
       : group_(group), agent_(agent), plan_(plan) {}
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
-  // Errors: none (there is no version), corrupt, lost, io (of none that there is; says why of
-  // each), mismatch (also: the version that is wanted cannot be had), rank_count, agent_lost,
-  // rank_lost ...
+  // Errors: none (there is no version), corrupt, format, lost, io (of none that there is; says why
+  // of each; io, else lost, where one of them is that), mismatch (also: there is no version that is
+  // wanted), rank_count, agent_lost, rank_lost ...
   Result<VersionNumber> run(bool& touched);
   // The run that saved the version that run() has brought back.
   RunId saved_by() const { return saved_by_; }
@@ -75,6 +75,7 @@ class RestartLoop {
   bool is_passed_over(const Version& version) const;
   void tell_where_it_goes_on(const Version& version) const;
   Result<VersionNumber> none_left(bool& touched);
+  Error with_others(const Error& why) const;
   Status take(const Version& version, bool& touched);
   Status restore(const Version& version, bool& touched);
   Status make_ready(bool may_be_base);

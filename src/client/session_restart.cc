@@ -13,9 +13,19 @@ namespace backstay::client {
 
 namespace {
 
-// A program that begins afresh needs no older version, so damage of these is no error to it.
-bool is_of_damage(Code code) {
-  return code == Code::corrupt || code == Code::format || code == Code::lost;
+// A program that begins afresh needs no older version, so what is wrong with these is no error to
+// it.
+bool is_of_versions(Code code) { return is_damage(code) || code == Code::lost; }
+
+// What helps where no version can be brought back.
+Error with_advice(const Error& why, const std::string& job) {
+  const bool can_be_read_again = is_damage(why.code()) || why.code() == Code::io;
+  if (!can_be_read_again && why.code() != Code::lost) return why;
+  return {why.code(),
+          fmt::format("{}; {}`backstay run --fresh` starts from the beginning", why.message(),
+                      can_be_read_again
+                          ? fmt::format("`backstay verify {}` reads what is there again, ", job)
+                          : "")};
 }
 
 }  // namespace
@@ -39,10 +49,11 @@ Result<VersionNumber> Session::bring_back_regions(bool& touched) {
 Result<VersionNumber> Session::bring_back(const RestartPlan& plan, bool& touched) {
   RestartLoop loop(group_, *agent_, plan);
   const auto found = loop.run(touched);
-  if (!found.ok() && origin_.begins_afresh() && is_of_damage(found.error().code())) {
+  if (!found.ok() && origin_.begins_afresh() && is_of_versions(found.error().code())) {
     return Error(Code::none, found.error().message());
   }
-  BACKSTAY_ASSIGN(const VersionNumber version, found);
+  if (!found.ok()) return touched ? found.error() : with_advice(found.error(), config_.job.name);
+  const VersionNumber version = *found;
   restarted_ = {version, loop.saved_by()};
   may_be_base_ = loop.may_be_base();
   return version;

@@ -57,7 +57,7 @@ std::uint64_t Floors::told(const Key& key) const {
   return found == entries_.end() ? 0 : found->second.told;
 }
 
-void Floors::tell_rows() {
+void Floors::rows_sent() {
   for (auto& [key, at] : entries_) {
     const std::uint64_t says = at.own > 0 ? at.joined.lowest : 0;
     if (says == at.said) continue;

@@ -62,7 +62,7 @@ class Floors {
   std::uint64_t own(const Key& key) const;
   // Call the first one when all rows go to a parent, the other one when it has answered that our
   // changes up to `seen` have arrived.
-  void tell_rows();
+  void rows_sent();
   void rows_arrived(std::uint64_t seen);
   // What a parent has heard that this node has reached, at least: a row says less where nodes below
   // have reached less, and one that is on its way says nothing. 0: nothing.

@@ -211,7 +211,7 @@ void Tree::tell_parent() {
     report.present = present_.ranges(wire::list_entries_max);
   }
   report.rows = floors_.rows_since(parent_->confirmed);
-  floors_.tell_rows();
+  floors_.rows_sent();
   report.facts_seen = parent_->facts_heard;
   if (lower_root_) report.lower_roots.push_back(*std::exchange(lower_root_, std::nullopt));
   send(parent_->peer, std::move(report));

@@ -240,7 +240,7 @@ TEST(PeerFileThread, NoWrongByteIsKept) {
         });
     ASSERT_EQ(status.ok(), !counts) << at;
     if (!counts) continue;
-    EXPECT_TRUE(is_damage(status.error().code())) << at;
+    EXPECT_TRUE(is_damage_or_gone(status.error().code())) << at;
     EXPECT_EQ(disk.used_bytes(), 0u) << "its rest was removed";
   }
 }

@@ -117,7 +117,7 @@ TEST_F(RestartAlone, WithAnotherNumberOfRanksHearsWhereTheRestIs) {
   EXPECT_THAT(agent.rank(0).message,
               ::testing::HasSubstr(
                   "not all of version 7 of job job can be brought back from this node alone; "
-                  "version 7 was saved on 4 nodes"));
+                  "version 7: it was saved on 4 nodes"));
   EXPECT_TRUE(agent.state().on_disk(7)->damage.empty());
 }
 

@@ -244,7 +244,7 @@ TEST_F(Versions, APartOfWhatSeveralNodesSavedIsNotEnoughAndStays) {
   job_->join_all(2);
   const auto back = job_->restart(2);
   EXPECT_EQ(back.code, Code::not_found);
-  EXPECT_NE(back.message.find("version 1 was saved on 2 nodes; start the job on nodes"),
+  EXPECT_NE(back.message.find("version 1: it was saved on 2 nodes; start the job on nodes"),
             std::string::npos)
       << back.message;
   EXPECT_FALSE(fs::exists(folder + "/damaged"));

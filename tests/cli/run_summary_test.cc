@@ -94,8 +94,8 @@ TEST(RunSummary, AVersionThatANewerOneReplacedIsNoLoss) {
                            .finished("a", 170)
                            .read();
   EXPECT_EQ(sentences(summary, daly, {}).front(),
-            "2 versions in 1 min 10 s, 1 local (a newer one replaced the other before; nothing is "
-            "lost by that), 1 protected; the newest, 2, is protected");
+            "2 versions in 1 min 10 s, 1 local (a newer one replaced the other before that was "
+            "written; nothing is lost by that), 1 protected; the newest, 2, is protected");
 }
 
 TEST(RunSummary, AVersionOnItsWayToTheDiskIsNoLoss) {
@@ -135,8 +135,8 @@ TEST(RunSummary, SeveralVersionsThatNewerOnesReplacedAreNoLoss) {
                            .finished("a", 170)
                            .read();
   EXPECT_THAT(sentences(summary, daly, {}).front(),
-              HasSubstr("1 local (a newer one replaced each of the other 2 before; nothing is lost "
-                        "by that)"));
+              HasSubstr("1 local (newer ones replaced the other 2 before these were written; "
+                        "nothing is lost by that)"));
 }
 
 TEST(RunSummary, LargeSharesAndShortWaitsAreWrittenOut) {

@@ -163,6 +163,30 @@ def test_sigterm_during_a_cut_saves_and_ends(world):
     assert (done.returncode, done.stdout) == (0, "gone on\n"), done.stderr
 
 
+def stands_still(pid):
+    """Its thread waits for the cut to end (a futex), or it has ended."""
+    try:
+        with open(f"/proc/{pid}/syscall") as file:
+            return file.read().startswith("202 ")
+    except OSError:
+        return True
+
+
+def test_behind_the_last_version_the_program_does_nothing(world):
+    """Of several ranks one may have ended then, and an MPI would end the job by itself."""
+    running = start(world, program(world, WAITS.format("")), "--job", "app",
+                    env=failpoint("rank.ended", "stop", 1) |
+                    {"BACKSTAY_CHECKPOINT_POLICY": "request"})
+    assert running.stdout.readline() == "begun\n"
+    running.send_signal(signal.SIGTERM)
+    companion = has_stopped(world, running)
+    (world.folder / "go").touch()
+    wait_for(lambda: all(map(stands_still, processes_of(world))), "the program stands still")
+    os.kill(companion, signal.SIGCONT)
+    out, told = running.communicate(timeout=60)
+    assert (running.returncode, out) == (143, ""), told
+
+
 def test_sigint_during_a_cut_reaches_the_program_behind_it(world):
     text = "import signal\nsignal.signal(2, lambda *_: open('go', 'w'))\n"
     running, companion = in_a_cut(world, program(world, text + WAITS.format("")))

@@ -4,6 +4,7 @@ killed, and brought back, each with what it had.
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ from processes import processes, wait_for
 from ranks import (
     HERE, LAUNCHERS, begin, counter, line, newest, outputs, undisturbed, wait_for_version)
 from transparent import (  # noqa: F401 (two are fixtures)
-    WAITS, nothing_is_left, processes_of, program, seed, start, status_of)
+    PYTHON, WAITS, nothing_is_left, processes_of, program, seed, start, status_of)
 
 if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
@@ -83,6 +84,22 @@ def test_stopped_and_started_again(world, launcher):
     assert any(not text.endswith(f"of {RANKS}\n") for text in outputs(world).values())
     finish(begin(world, launcher, RANKS, words))
     assert outputs(world) == expected
+
+
+@pytest.mark.skipif("mpich" not in HERE, reason="MPICH's launcher is not installed")
+@pytest.mark.parametrize("setup, code", [("", 143), ("import socket; ours = socket.socket()", 1)],
+                         ids=["saved", "not saved"])
+def test_mpichs_own_code_of_a_rank_that_has_left(world, setup, code):
+    """Its launcher ends with 1 at times, where a rank has gone without a word to it."""
+    launcher = world.folder / "mpiexec.mpich"
+    launcher.write_text(f'#!/bin/sh\n{shutil.which(launcher.name)} "$@"\nexit 1\n')
+    launcher.chmod(0o700)
+    waits = f"import os, time\n{setup}\nopen('at.' + os.environ['PMI_RANK'], 'w')\ntime.sleep(99)"
+    words = [launcher, "-n", 2, PYTHON, "-c", waits]
+    running = start(world, words, "--job", "app", "--interval", 3600)
+    wait_for(lambda: len(list(world.folder.glob("at.*"))) == 2, "all ranks")
+    running.send_signal(signal.SIGTERM)
+    finish(running, code)
 
 
 @launchers

@@ -273,7 +273,9 @@ TEST_P(Restarts, TakeNoOlderVersionThanTheOneThatIsWanted) {
   ::setenv("BACKSTAY_FROM", "3", 1);
   const auto got = restart(Error(Code::not_found, "a file is missing"));
   ASSERT_FALSE(got.ok());
-  EXPECT_THAT(got.error().message(), testing::HasSubstr("version 3 skipped"));
+  EXPECT_THAT(got.error().message(),
+              testing::AllOf(testing::HasSubstr("version 3 skipped"), testing::HasSubstr("--from"),
+                             testing::HasSubstr("`backstay ls`")));
 }
 
 TEST_P(Restarts, WhatWasBroughtBackIsABaseWhereAllAgentsSaySo) {

@@ -181,7 +181,28 @@ TEST_F(TwoNodes, DoNotBeginAnewWhereAllThatThereIsIsDamaged) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("version 3 skipped: rank 2"));
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().code(), Code::corrupt);
-  EXPECT_THAT(got.error().message(), HasSubstr("commit record: garbage"));
+  EXPECT_THAT(got.error().message(),
+              testing::AllOf(HasSubstr("commit record: garbage"), HasSubstr("`backstay verify "),
+                             HasSubstr("--fresh")));
+}
+
+// Damage stays, and the rest may pass: another try is worth it.
+TEST_F(TwoNodes, SayOfSeveralReasonsWhatMayPass) {
+  for (const Code passes : {Code::lost, Code::io}) {
+    for (const VersionNumber damaged : {1, 2}) {
+      SCOPED_TRACE(damaged);
+      FakeAgent::Options second;
+      second.lacking = passes;
+      second.damage = {damaged};
+      start({}, second);
+      save(2);
+      agent(1).objects[3 - damaged].erase(3);
+      testing::internal::CaptureStderr();
+      const auto got = restart();
+      testing::internal::GetCapturedStderr();
+      EXPECT_EQ(code_of(got), passes);
+    }
+  }
 }
 
 TEST_F(TwoNodes, SayWhyOfEachVersionWhereNoneIsLeft) {

@@ -95,6 +95,23 @@ class Nameless(Cut):
         goes_on = "print(os.pread(named, 9, 0), os.pread(removed, 9, 0), flush=True)"
         self.assertEqual(self.waits(begins, goes_on), (b"b'kept' b'kept'\n", b""))
 
+    def test_as_many_as_a_restart_can_make(self):
+        """With other descriptors they are more than the soft limit."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 1100:
+            self.skipTest("so many descriptors are not allowed here")
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+        begins = (
+            "import mmap, resource\nmapped = [mmap.mmap(-1, 4096) for _ in range(1024)]\n"
+            "for i, one in enumerate(mapped): one[:2] = i.to_bytes(2, 'little')"
+        )
+        goes_on = (
+            "print([int.from_bytes(one[:2], 'little') for one in mapped] == list(range(1024)),\n"
+            "      resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"True 1024\n", b""))
+
     def test_copies_of_a_large_removed_file_take_its_room_once(self):
         begins = (
             "fd = os.memfd_create('x')\nos.ftruncate(fd, 40 << 20)\n"

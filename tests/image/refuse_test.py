@@ -7,6 +7,7 @@ Usage: refuse_test.py BOOT PROGRAMS_FOLDER
 """
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -99,6 +100,21 @@ class RefuseDescriptors(Refusing):
         with os.fdopen(theirs):
             away = f"import select\ne = select.epoll()\ne.register({theirs}, select.EPOLLOUT)"
             self.cut_refused(away, f"descriptor {theirs}, a pipe to another", pass_fds=[theirs])
+
+
+    def test_more_files_without_a_name_than_a_restart_can_make(self):
+        few = "more than 1024 files without a name"
+        words = f"{few} (removed ones, memory files, shared memory) are"
+        mapped = "m = [mmap.mmap(-1, 4096) for _ in range({})]\n"
+        self.cut_refused(mapped.format(1025), f"{words} mapped")
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 1100:
+            self.skipTest("so many descriptors are not allowed here")
+        raised = (
+            "import resource\nmost = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))\n"
+            "f = [os.memfd_create('x') for _ in range({})]\n"
+        )
+        self.cut_refused(raised.format(1025), f"{words} open")
 
 
 class Refuse(Refusing):

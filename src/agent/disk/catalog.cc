@@ -37,7 +37,7 @@ Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& jo
   for (const Level level : {Level::durable, Level::protected_, Level::local}) {
     auto record = read_commit(tier, job, version, level);
     if (record.ok()) return record;
-    if (!is_damage(record.error().code())) return record;  // the trouble may pass
+    if (!is_damage_or_gone(record.error().code())) return record;  // the trouble may pass
     if (!bad && record.error().code() != Code::not_found) bad = record.error();
   }
   return bad.value_or(Error(Code::not_found, "it has no commit record"));
@@ -62,7 +62,7 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
   if (!record.ok()) {
     // It was committed once, so it is damaged, not garbage: nothing removes it silently.
     stored.damage = record.error().message();
-    if (!is_damage(record.error().code())) stored.unreadable = record.error();
+    if (!is_damage_or_gone(record.error().code())) stored.unreadable = record.error();
     return stored;
   }
   stored.level = record->level;
@@ -187,11 +187,6 @@ Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
     return Error(Code::corrupt, name + " is not the one that was committed");
   }
   return manifest;
-}
-
-bool is_damage(Code code) {
-  return code == Code::corrupt || code == Code::format || code == Code::not_found ||
-         code == Code::too_large;
 }
 
 Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version,

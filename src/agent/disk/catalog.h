@@ -47,7 +47,7 @@ Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
                                        const format::CommitRecord& record, NodeId node);
 
 // True where the bytes themselves are wrong or missing; false where they could just not be read.
-bool is_damage(Code code);
+inline bool is_damage_or_gone(Code code) { return is_damage(code) || code == Code::not_found; }
 
 // Writes the `damaged` file. The version is not restarted from any more.
 Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version,

@@ -93,7 +93,7 @@ Status IncomingReplica::check_needs() {
   for (const FileOf& file : held_.needs) {
     const auto segment = open_needed(tier_, job_, file);
     if (!segment.ok()) {
-      return Error(is_damage(segment.error().code()) ? Code::again : segment.error().code(),
+      return Error(is_damage_or_gone(segment.error().code()) ? Code::again : segment.error().code(),
                    segment.error().message() + " here");
     }
     const auto manifest = tier_.open(names_of(job_, file).manifest);

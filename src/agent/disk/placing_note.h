@@ -47,7 +47,9 @@ class PlacingNote {
   // both, the next agent would take what is noted, by an agent before this one too, for a file that
   // is at its path. Errors: of the file system.
   Status take_back(const std::string& to);
-  // The folder of one of the version's files could not be synced: all are brought once more.
+  // A disk has one version of a number at a time: where an older run's of this number is noted,
+  // too, that is gone, and the next two calls mean it as well. The folder of one of the version's
+  // files could not be synced: all are brought once more.
   void take_back(VersionNumber version);
   // The version's mark is written.
   void marked(VersionNumber version);

@@ -123,7 +123,7 @@ Status VersionCopy::open_segment() {
   const std::string name = format::segment_name(folder_, node_);
   auto reader = from_.open(name);
   if (!reader.ok())
-    return is_damage(reader.error().code()) ? damaged(reader.error()) : reader.error();
+    return is_damage_or_gone(reader.error().code()) ? damaged(reader.error()) : reader.error();
   BACKSTAY_ASSIGN(auto writer, to_.create(name, manifest.segment_bytes));
   segment_ = std::make_unique<Segment>();
   for (const format::ChunkEntry& chunk : manifest.chunks) {
@@ -158,7 +158,7 @@ Result<format::Manifest> VersionCopy::load_manifest() {
   auto manifest = read_manifest(from_, what_.record.job, what_.record, node_);
   if (!manifest.ok()) manifest = read_manifest(from_, what_.record.job, what_.record, node_);
   if (manifest.ok()) return manifest;
-  return is_damage(manifest.error().code()) ? damaged(manifest.error()) : manifest.error();
+  return is_damage_or_gone(manifest.error().code()) ? damaged(manifest.error()) : manifest.error();
 }
 
 // One file of several may be whole there, as another agent was interrupted at this version.
@@ -237,7 +237,8 @@ Status VersionCopy::arrived(const tier::Done& done) {
     read_into(done.tag);
     return {};
   }
-  if (!good.ok()) return is_damage(good.error().code()) ? damaged(good.error()) : good.error();
+  if (!good.ok())
+    return is_damage_or_gone(good.error().code()) ? damaged(good.error()) : good.error();
   std::memset(memory.data() + chunk.length, 0, memory.size() - chunk.length);
   segment_->writer->write(chunk.segment_offset, memory, done.tag);
   return {};

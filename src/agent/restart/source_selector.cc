@@ -256,8 +256,8 @@ Error SourceSelector::nothing_of(const Search& search) const {
                         fmt::join(search.holders, ", "));
   // Not damage where an agent that cannot be reached may have a good one: no older version may be
   // taken in its place.
-  const bool is_damage = search.damage && search.code != Code::agent_lost;
-  return {is_damage ? Code::corrupt : search.code,
+  const bool damaged = search.damage && search.code != Code::agent_lost;
+  return {damaged ? Code::corrupt : search.code,
           fmt::format("rank {}'s object can be read on no node that is left{}: {}", search.rank,
                       where, search.why)};
 }
@@ -322,7 +322,7 @@ void SourceSelector::drop(Search& search, const Source& source, const Error& why
 
 void SourceSelector::drop_one(Search& search, const Source& source, const Error& why) {
   const auto [number, run] = version_;
-  const bool damage = is_damage(why.code()) && why.code() != Code::not_found;
+  const bool damage = is_damage(why.code());
   search.left.pop_front();
   search.damage = search.damage || damage;
   if (source.place == Place::pool) return;
@@ -336,7 +336,7 @@ void SourceSelector::drop_one(Search& search, const Source& source, const Error&
 
 void SourceSelector::drop_place(Place place, Code first, const Error& why) {
   BACKSTAY_CHECK(is_whole(place));
-  const bool damage = is_damage(why.code()) && why.code() != Code::not_found;
+  const bool damage = is_damage(why.code());
   for (Search& search : searches_) {
     const auto gone =
         std::erase_if(search.left, [place](const Source& s) { return s.place == place; });
@@ -351,7 +351,7 @@ void SourceSelector::drop_place(Place place, Code first, const Error& why) {
     return;
   }
   // Only damage that was found both times is for good.
-  if (is_damage(why.code()) && is_damage(first)) return quarantine(place, why);
+  if (is_damage_or_gone(why.code()) && is_damage_or_gone(first)) return quarantine(place, why);
   state_.versions.doubted(version_.first, where, true);
   if (!alone()) return;
   state_.record("skipped",

@@ -9,6 +9,24 @@
 
 namespace backstay::agent {
 
+namespace {
+
+constexpr std::size_t named_max = 8;  // a message has room for so many
+
+}  // namespace
+
+// The newest first.
+std::string VersionChoice::text_of(const Troubles& troubles) {
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& [number, why] : troubles) {
+    if (named++ == named_max) break;
+    text += fmt::format("{}version {}: {}", text.empty() ? "" : "; ", number, why);
+  }
+  const bool all = troubles.size() <= named_max;
+  return all ? text : fmt::format("{}; and {} more", text, troubles.size() - named_max);
+}
+
 VersionChoice::VersionChoice(const JobState& state, const wire::Restart& wanted)
     : state_(state), wanted_(wanted.version) {
   if (!goes_on()) {
@@ -50,24 +68,20 @@ std::optional<VersionOfRun> VersionChoice::next() {
 
 void VersionChoice::given_up(const Error& why, std::uint32_t elsewhere_nodes) {
   if (why.code() == Code::again) return;  // removed meanwhile
-  trouble_ = fmt::format("version {}: {}", chosen_, why.message());
+  troubles_[chosen_] = why.message();
   if (elsewhere_nodes == 0) return;
-  trouble_ = fmt::format("version {} was saved on {} nodes", chosen_, elsewhere_nodes);
+  troubles_[chosen_] = fmt::format("it was saved on {} nodes", elsewhere_nodes);
   elsewhere_ = true;
 }
 
-// Of the versions that were given up, else of the oldest one that is known to be damaged.
-std::string VersionChoice::damage() const {
-  if (!trouble_.empty()) return trouble_;
-  std::string shared;
-  const auto text = [](const StoredVersion& stored) {
-    return fmt::format("version {}: {}", stored.version, stored.damage);
-  };
+// Of the versions that were given up, and of those that are known to be damaged.
+VersionChoice::Troubles VersionChoice::damage() const {
+  Troubles all = troubles_;
   for (const auto& [number, row] : state_.versions.rows()) {
-    if (row.is_listed() && !row.disk->damage.empty()) return text(*row.disk);
-    if (shared.empty() && row.shared && !row.shared->good()) shared = text(*row.shared);
+    if (row.is_listed() && !row.disk->damage.empty()) all.try_emplace(number, row.disk->damage);
+    if (row.shared && !row.shared->good()) all.try_emplace(number, row.shared->damage);
   }
-  return shared;
+  return all;
 }
 
 // What is `lacking` lies on other nodes.
@@ -76,12 +90,12 @@ Error VersionChoice::not_here(const std::string& lacking) const {
           fmt::format("{} of job {} can be brought back from this node alone; {}; start the job on "
                       "nodes that have the other parts or copies of them, or, where parity is "
                       "kept, on this one and any second one, which may be empty",
-                      lacking, state_.name, trouble_)};
+                      lacking, state_.name, text_of(troubles_))};
 }
 
 bool VersionChoice::is_known() const {
   const VersionRow* row = state_.versions.find(wanted_);
-  return !trouble_.empty() || (row != nullptr && (row->is_listed() || row->shared));
+  return !troubles_.empty() || (row != nullptr && (row->is_listed() || row->shared));
 }
 
 Error VersionChoice::not_wanted() const {
@@ -89,7 +103,7 @@ Error VersionChoice::not_wanted() const {
   const bool hurt = is_known();
   return {hurt ? Code::corrupt : Code::not_found,
           fmt::format("version {} of job {} {}", wanted_, state_.name,
-                      hurt ? "is damaged: " + damage()
+                      hurt ? "is damaged: " + damage()[wanted_]
                            : fmt::format("does not exist; `backstay ls {}` lists what there is",
                                          state_.name))};
 }
@@ -100,12 +114,11 @@ Error VersionChoice::nothing() const {
   if (const auto& why = state_.versions.why_shared_unreadable()) {
     return {why->code(), why->message()};
   }
-  const std::string why = damage();
-  if (why.empty()) return {Code::none, "no version of this job exists yet"};
+  const Troubles all = damage();
+  if (all.empty()) return {Code::none, "no version of this job exists yet"};
   if (elsewhere_) return not_here("no version");
-  return {Code::corrupt, fmt::format("no version of job {} can be brought back; {}. Run 'backstay "
-                                     "verify {}' for the whole list",
-                                     state_.name, why, state_.name)};
+  return {Code::corrupt,
+          fmt::format("no version of job {} can be brought back: {}", state_.name, text_of(all))};
 }
 
 }  // namespace backstay::agent

@@ -6,6 +6,8 @@
 // (candidate.h).
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -30,7 +32,9 @@ class VersionChoice {
 
  private:
   RunId known_run(VersionNumber number) const;
-  std::string damage() const;
+  using Troubles = std::map<VersionNumber, std::string, std::greater<>>;
+  static std::string text_of(const Troubles& troubles);
+  Troubles damage() const;
   bool is_known() const;
   Error not_here(const std::string& lacking) const;
   Error not_wanted() const;
@@ -40,7 +44,7 @@ class VersionChoice {
   std::optional<VersionOfRun> named_;
   wire::Candidates below_;
   VersionNumber chosen_ = 0;
-  std::string trouble_;  // of the versions that were given up
+  Troubles troubles_;  // of the versions that were given up
   bool elsewhere_ = false;
 };
 

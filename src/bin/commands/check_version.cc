@@ -21,11 +21,6 @@ namespace {
 constexpr std::size_t damages_kept = 20;
 constexpr unsigned reads_ahead = 4;
 
-bool is_damage(const Error& error) {
-  return error.code() == Code::corrupt || error.code() == Code::format ||
-         error.code() == Code::too_large;
-}
-
 using Chunks = std::vector<const format::ChunkEntry*>;
 
 // The check of one node's part, segment by segment. Threads take the next chunk from a counter;
@@ -73,7 +68,7 @@ class NodeCheck {
   }
 
   Status damage_or_failure(const Error& error) {
-    if (!is_damage(error)) return error;
+    if (!is_damage(error.code())) return error;
     add_damage(error.message());
     return {};
   }
@@ -157,7 +152,7 @@ class NodeCheck {
     for (const format::ObjectEntry& object : manifest_.objects) {
       const Status good = check_table(reader, object);
       if (good.ok()) continue;
-      if (!is_damage(good.error())) return good;
+      if (!is_damage(good.error().code())) return good;
       add_damage(format::object_name(object.id) + ": " + good.error().message());
     }
     return {};
@@ -217,7 +212,7 @@ Status check_node(Stored& stored, const std::string& job, const agent::StoredVer
                   NodeId node, unsigned threads, Progress& progress, CheckResult& result,
                   Whole& whole) {
   const auto manifest = agent::read_manifest(stored.tier(), job, version.record, node);
-  if (!manifest.ok() && is_damage(manifest.error())) {
+  if (!manifest.ok() && is_damage(manifest.error().code())) {
     ++result.damages;
     result.damaged.push_back({node, manifest.error().message()});
     return {};
@@ -250,7 +245,7 @@ Result<CheckResult> check_version(Stored& stored, const std::string& job,
       if (!again.good() && again.damage.empty()) return done.error();
       ++result.damages;
       result.damaged.push_back({node, done.error().message()});
-    } else if (!done.ok() && is_damage(done.error())) {
+    } else if (!done.ok() && is_damage(done.error().code())) {
       ++result.damages;
       result.damaged.push_back({node, done.error().message()});
     } else if (!done.ok()) {

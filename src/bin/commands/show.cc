@@ -138,9 +138,9 @@ Status count_not_home(Content& content, Stored& stored, NodeReader& reader,
 Result<format::Manifest> manifest_of(Stored& stored, const format::CommitRecord& record,
                                      const std::string& job, NodeId node) {
   auto manifest = agent::read_manifest(stored.tier(), job, record, node);
+  if (manifest.ok() || !is_damage(manifest.error().code())) return manifest;  // a tier names it
   const std::string name = format::manifest_name(format::version_folder(job, record.version), node);
-  const bool named = manifest.ok() || manifest.error().message().find(name) != std::string::npos;
-  return named ? std::move(manifest) : manifest.error().context(stored.dir() + "/" + name);
+  return manifest.error().context(stored.dir() + "/" + name);
 }
 
 Status add_node(Stored& stored, Content& content, const std::string& job, NodeId node,
@@ -326,7 +326,7 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
 // Says which version it is, and what helps: a restart would find out by itself.
 Error unreadable(const Error& error, const std::string& job, VersionNumber number) {
   const Error named = error.context(fmt::format("{} version {}", job, number));
-  if (!agent::is_damage(error.code())) return named;
+  if (!agent::is_damage_or_gone(error.code())) return named;
   return {named.code(),
           fmt::format("{}; `backstay verify {} {}` sets a damaged version aside, `backstay ls {}` "
                       "shows the others",

@@ -152,11 +152,15 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
       steps[{turn, kept.keepers[turn].second}][files_job] = kept.keepers[turn].first;
   }
   std::map<std::string, VersionNumber> brought;  // all up to this version, by a keeper before
+  const auto brought_to = [&brought](const std::string& files_job) {
+    const auto found = brought.find(files_job);
+    return found == brought.end() ? VersionNumber{0} : found->second;
+  };
   for (const auto& [step, files_jobs] : steps) {
     const std::string& keeper = step.second;
     Words words{"agent", "bring-copies", "--job", job};
     for (const auto& [files_job, newest] : files_jobs)
-      words.insert(words.end(), {"--of", fmt::format("{}={}", files_job, brought[files_job])});
+      words.insert(words.end(), {"--of", fmt::format("{}={}", files_job, brought_to(files_job))});
     const auto answer = hosts->ask_each({{keeper, words}}, work_s).front();
     const Json outcome = answer.ok() ? Json::parse(*answer, nullptr, false) : Json();
     const bool told = outcome.is_object() && can_read([&] { tell(job, keeper, outcome, say); });
@@ -170,7 +174,7 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
     }
     for (const auto& [files_job, newest] : files_jobs)
       if (brought_all(outcome, files_job))
-        brought[files_job] = std::max(brought[files_job], newest);
+        brought[files_job] = std::max(brought_to(files_job), newest);
   }
 }
 

@@ -158,8 +158,11 @@ std::string rest_text(const RunSummary& summary) {
   if (local >= summary.versions) return "";
   if (summary.newest_level == "captured") return " so far";
   const std::uint64_t rest = summary.versions - local;
-  return fmt::format(" (a newer one replaced {} before; nothing is lost by that)",
-                     rest == 1 ? "the other" : fmt::format("each of the other {}", rest));
+  if (rest == 1)
+    return " (a newer one replaced the other before that was written; nothing is lost by that)";
+  return fmt::format(
+      " (newer ones replaced the other {} before these were written; nothing is lost by that)",
+      rest);
 }
 
 std::string levels_text(const RunSummary& summary) {

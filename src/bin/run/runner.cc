@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/tell.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/collector.h"
 #include "bin/parts/exit_code.h"
@@ -38,7 +39,7 @@ void Runner::say(const char* event, const std::string& text) const {
 // Messages go to stderr: stdout belongs to the program.
 void Runner::say(const char* event, const std::string& text, const Json& more) const {
   if (!options_.json) {
-    to_stderr(fmt::format("backstay run: {}\n", text));
+    to_stderr(fmt::format("{}{}\n", run_line_begin, text));
     return;
   }
   Json line{{"event", event}, {"job", job_}, {"text", text}};
@@ -115,10 +116,16 @@ Result<int> Runner::run() {
   }
 }
 
-// A launcher may kill the other ranks once one has ended, and tell that (MPICH's does so by 9).
+// A launcher may kill the other ranks once one has ended, and tell that (MPICH's does so by 9). Or
+// it tells that a rank has left MPI without a word: MPICH's then ends with 1, whatever the rank's
+// code was. A program may end with 1, too, so that counts only behind a version.
 bool Runner::has_saved_and_ended(int code) const {
   const bool untouched = stage_ == Stage::asked || stage_ == Stage::running;
-  return options_.transparent && untouched && (code == SIGKILL || code == 128 + SIGKILL);
+  if (!options_.transparent || !untouched) return false;
+  if (code == SIGKILL || code == 128 + SIGKILL) return true;
+  constexpr int left_mpi = 1;
+  return code == left_mpi && companions_of_ == LauncherKind::mpich && asked_to_stop_ns_ != 0 &&
+         newest().captured_ns >= asked_to_stop_ns_;
 }
 
 // Takes signals that came with the program's end, while hosts were asked, or while captured files
@@ -238,6 +245,7 @@ void Runner::interrupt() {
 void Runner::stop() {
   stopping_ = requeue_ = true;
   if (stage_ != Stage::running) return escalate();
+  asked_to_stop_ns_ = system_clock().wall_ns();
   if (ask(true)) {
     enter(Stage::asked);
     return say("stop", fmt::format("asked the program to save and end; it has {}",
@@ -295,7 +303,7 @@ std::string Runner::where_it_starts(const Newest& newest, bool same_command) con
 }
 
 // Why another start would fail as this one did; "" where it need not.
-std::string Runner::refusal() const {
+std::string Runner::why_in_vain() const {
   const Status storage = needs_agent() ? check_storage_here(config_, job_) : Status();
   return storage.ok() ? refusal_since(config_, job_, began_ns_, hosts_.get())
                       : storage.error().message();
@@ -312,7 +320,7 @@ bool Runner::try_again(int code) {
     return false;
   }
   const bool lost = next == RunHosts::Next::replaced;
-  const std::string refusal = lost ? "" : this->refusal();
+  const std::string refusal = lost ? "" : why_in_vain();
   const auto decision = policy_.after_failure(newest.version, lost, !refusal.empty());
   const bool again = say_decision(decision, code, newest, refusal);
   if (again && options_.transparent && from_the_beginning(newest)) output_.cut_back();

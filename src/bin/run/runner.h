@@ -103,7 +103,7 @@ class Runner {
   Newest newest() const;
   bool from_the_beginning(const Newest& newest) const;
   std::string where_it_starts(const Newest& newest, bool same_command) const;
-  std::string refusal() const;
+  std::string why_in_vain() const;
   bool try_again(int code);
   bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
                     const std::string& refusal) const;
@@ -131,9 +131,10 @@ class Runner {
   const OutputFile output_{STDOUT_FILENO};     // as it was before the first attempt
   Child child_;
   Stage stage_ = Stage::running;
-  std::uint64_t deadline_;            // of the stage
-  std::uint64_t began_ns_ = 0;        // the present attempt
-  std::uint64_t first_began_ns_ = 0;  // by the wall's clock; 0: nothing was started
+  std::uint64_t deadline_;              // of the stage
+  std::uint64_t began_ns_ = 0;          // the present attempt
+  std::uint64_t first_began_ns_ = 0;    // by the wall's clock; 0: nothing was started
+  std::uint64_t asked_to_stop_ns_ = 0;  // by the wall's clock; 0: it was not
   bool stopping_ = false;
   bool requeue_ = false;
   bool busy_ = false;        // another run has the job

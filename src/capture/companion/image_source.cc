@@ -126,11 +126,15 @@ void ImageSource::complete() {
     snapshot_.reset();
     record_.slow_down_s = slow_down_s(work_, kernel_work_of(boot_.pid()));
   }
+  if (what_.ends) {
+    stays_ = true;
+    stop_ = Stop{system_clock().monotonic_ns() - began_ns_, false};
+  }
   resume();
 }
 
 void ImageSource::resume() {
-  if (!stopped_) return;
+  if (!stopped_ || stays_) return;
   stopped_ = false;
   failpoint("image.resume");
   Request request{};

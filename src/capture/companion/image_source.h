@@ -1,6 +1,7 @@
 // The image of a program as the object of a version: the boot program, or a snapshot of the
 // program, copies its pages straight into the pool. The program stands still until complete(), or
-// until there is a snapshot.
+// until there is a snapshot; where it ends behind the version, until its owner ends it or lets it
+// go on.
 #pragma once
 
 #include <functional>
@@ -38,6 +39,7 @@ class ImageSource final : public client::ObjectSource {
     FullEvery::Cut cut = {};
     VersionNumber base = 0;                  // of the version; the cut may keep chunks of it
     const SnapshotChoice* choice = nullptr;  // null: the program stands still to the end
+    bool ends = false;                       // complete() does not let it go on. Without a choice
     std::function<int()> attend = nullptr;   // as ObjectSource's; once the program runs on
   };
   // Stops the program. `record` outlives the source. Errors: busy (the program has a child),
@@ -68,6 +70,7 @@ class ImageSource final : public client::ObjectSource {
   Kept kept_;
   std::unique_ptr<Snapshot> snapshot_;
   bool stopped_ = true;
+  bool stays_ = false;    // stopped, though all of it was copied
   bool may_fork_ = true;  // it was not tried
   const std::uint64_t began_ns_ = system_clock().monotonic_ns();
   std::uint64_t idle_since_ns_ = 0;  // there was no buffer to fill

@@ -189,6 +189,12 @@ Status ImageTarget::await() {
 Status ImageTarget::told_by_process(const Status& answer) {
   if (answer.ok()) return answer;
   refused_ = answer.error().code() == Code::not_found;
+  if (answer.error().code() == Code::mismatch) {
+    return Error(Code::mismatch,
+                 answer.error().message() +
+                     "; no version of the job can go on here: put that right and give the same "
+                     "command again, or start from the beginning (--fresh)");
+  }
   if (answer.error().code() != Code::rank_lost || !boot_) return answer;
   const int code = boot_->wait();
   if (code == 128 + SIGKILL) return answer;

@@ -116,14 +116,14 @@ Status Rank::bring_back() {
   return {};
 }
 
-// Collective. Where a rank has refused a version, another try would end the same way.
+// Collective. Where all versions are damaged, or a rank has refused one, another try would end the
+// same way.
 Error Rank::none_fits(const Error& why, bool refused) {
-  const Code code = why.code();
-  const bool skipped =
-      code == Code::lost || code == Code::io || code == Code::corrupt || code == Code::format;
-  if (!skipped) return why;
+  const Error final_one(Code::mismatch, why.message());
+  if (is_damage(why.code())) return final_one;
+  if (why.code() != Code::lost && why.code() != Code::io) return why;
   const auto any = company_.group().maximum(refused ? 1 : 0);
-  return any.ok() && *any != 0 ? Error(Code::mismatch, why.message()) : why;
+  return any.ok() && *any != 0 ? final_one : why;
 }
 
 Status Rank::begin() {
@@ -252,7 +252,8 @@ Result<std::unique_ptr<ImageSource>> Rank::cut(client::Connection& agent,
   const VersionNumber base = objects_->base();
   const FullEvery::Cut next = full_every_->next(base != 0);
   ImageSource::What what{notes_of_image(origin), has_child_, next, base};
-  if (!stop_tried_) what.choice = &*choice_;  // else the program ends behind it
+  if (!stop_tried_) what.choice = &*choice_;
+  what.ends = stop_tried_;
   what.attend = [this] { return attend(); };
   return ImageSource::begin(*boot_, agent, what, record_);
 }
@@ -351,14 +352,24 @@ void Rank::tell_why_not(const Error& why) {
   tell_user(fmt::format("the program {} {}; it runs on", what, cannot_));
 }
 
-// What the program does after the cut is done again by the run that goes on from it.
+// The program stands still from the cut to its end, as the run that goes on from it does again what
+// it does after the cut. Other ranks' programs may have ended by then: an MPI that notices that
+// would end the job by itself, with another exit code than ours.
 void Rank::stop() {
   stop_tried_ = true;
   const VersionNumber before = session_->version();
   save();
   stopped_ = session_->version() != before;
+  if (!stopped_) let_go_on();
   if (tries_a_whole_one()) return;
   if (boot_) boot_->signal(stopped_ ? SIGKILL : SIGTERM);
+}
+
+// Also where it was not stopped, or has ended.
+void Rank::let_go_on() {
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::resume);
+  if (boot_) (void)boot_->ask(request);
 }
 
 // Collective. The last version fails if the older one that it needs is gone. Then one that needs

@@ -56,6 +56,7 @@ class Rank {
   void tell_unheld();
   void tell_why_not(const Error& why);
   void stop();
+  void let_go_on();
   bool tries_a_whole_one();
   int end();
   double look_every_s() const;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "base/tell.h"
 
 namespace backstay::image {
 
@@ -18,7 +19,7 @@ constexpr std::size_t lines_bytes_max = 64 * 1024;
 constexpr std::size_t line_bytes_max = 4096;  // of tell_user()
 
 bool is_ours(std::string_view line) {
-  return line.starts_with("backstay: ") || line.starts_with("backstay run: ");
+  return line.starts_with(line_begin) || line.starts_with(run_line_begin);
 }
 
 bool is_one_file(const Descriptor& output) {

@@ -48,6 +48,9 @@ void renew_thread_ids(const Tables& tables);
 // that what the lower half opens goes elsewhere.
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble);
 void open_descriptors(const Tables& tables, Trouble& trouble);
+// As many descriptors as this process may have, until it is lowered again.
+void raise_descriptor_limit();
+void lower_descriptor_limit();
 // Moves a descriptor to a number above all of the image, and closes the old one. The new number, or
 // a negative error.
 long lift_descriptor(long fd);

@@ -35,20 +35,6 @@ struct Limit {
 };
 Limit limit;
 
-// Until all descriptors have their numbers, copies of each pipe and pair lie above them.
-void raise_limit() {
-  system_call(__NR_prlimit64, 0, open_files, 0, address_of(&limit));
-  const Limit raised{limit.hard, limit.hard};
-  system_call(__NR_prlimit64, 0, open_files, address_of(&raised), 0);
-}
-
-// The limit stays raised where the image has numbers beyond it: the program had raised it itself.
-void lower_limit() {
-  if (above <= static_cast<long>(limit.soft)) {
-    system_call(__NR_prlimit64, 0, open_files, address_of(&limit), 0);
-  }
-}
-
 const Descriptor* reader_of(const Tables& tables, uint64_t inode) {
   for (const Descriptor& one : tables.descriptors) {
     if (one.inode == inode && one.kind == static_cast<uint32_t>(DescriptorKind::pipe) &&
@@ -248,6 +234,20 @@ void take_numbers(const Tables& tables, Trouble& trouble) {
 
 }  // namespace
 
+// Until all descriptors have their numbers, copies of each pipe and pair lie above them.
+void raise_descriptor_limit() {
+  system_call(__NR_prlimit64, 0, open_files, 0, address_of(&limit));
+  const Limit raised{limit.hard, limit.hard};
+  system_call(__NR_prlimit64, 0, open_files, address_of(&raised), 0);
+}
+
+// The limit stays raised where the image has numbers beyond it: the program had raised it itself.
+void lower_descriptor_limit() {
+  if (above <= static_cast<long>(limit.soft)) {
+    system_call(__NR_prlimit64, 0, open_files, address_of(&limit), 0);
+  }
+}
+
 long lift_descriptor(long fd) {
   const long lifted = system_call(__NR_fcntl, fd, duplicate_above, above);
   sys_close(fd);
@@ -255,7 +255,7 @@ long lift_descriptor(long fd) {
 }
 
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble) {
-  raise_limit();
+  raise_descriptor_limit();
   for (const Descriptor& one : tables.descriptors) {
     if (static_cast<long>(one.number) >= above) above = static_cast<long>(one.number) + 1;
   }
@@ -275,11 +275,11 @@ void clear_descriptors(const Tables& tables, bool reserve, long& control, Troubl
   kept.watcher = watch::descriptor();
   close_others(tables, kept);
   if (reserve && trouble.empty()) take_numbers(tables, trouble);
-  lower_limit();
+  lower_descriptor_limit();
 }
 
 void open_descriptors(const Tables& tables, Trouble& trouble) {
-  raise_limit();
+  raise_descriptor_limit();
   for (const Descriptor& one : tables.descriptors) {
     if (trouble.empty()) open_descriptor(tables, one, trouble);
   }
@@ -290,7 +290,7 @@ void open_descriptors(const Tables& tables, Trouble& trouble) {
     sys_close(pipes[i].ends[1]);
   }
   nameless::close_all();
-  lower_limit();
+  lower_descriptor_limit();
   system_call(__NR_chdir, address_of(tables.text(tables.identity.cwd)));
   system_call(__NR_umask, tables.identity.umask);
 }

@@ -100,6 +100,7 @@ void clear_memory() {
 }
 
 void map_areas(const Tables& tables, Trouble& trouble) {
+  raise_descriptor_limit();  // each file without a name has one until all areas are mapped
   uint64_t first = 0;
   for (const Area& area : tables.areas) {
     const uint64_t end = runs_end(tables, first, area);
@@ -112,6 +113,7 @@ void map_areas(const Tables& tables, Trouble& trouble) {
     first = end;
   }
   nameless::close_unopened(tables);
+  lower_descriptor_limit();
 }
 
 uint8_t* place_of(const Tables& tables, const Run& run) {

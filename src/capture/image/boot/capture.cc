@@ -8,6 +8,7 @@
 #include "capture/image/boot/handlers.h"
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/nameless.h"
 #include "capture/image/boot/snapshot.h"
 #include "capture/image/boot/watch.h"
 
@@ -55,6 +56,7 @@ void describe_all(const char* notes, Watching watching, Trouble& trouble) {
   add_notes(notes);
   if (trouble.empty()) contents::map(tables, trouble);
   if (trouble.empty()) describe_areas(tables, watching, trouble);
+  if (trouble.empty()) nameless::refuse_many(tables, trouble);
 }
 
 // Pages that may not be read are made readable meanwhile: no other thread runs.

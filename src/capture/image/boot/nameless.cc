@@ -35,6 +35,28 @@ uint64_t mapped_bytes(const Tables& tables, uint64_t number) {
   return bytes;
 }
 
+// Different numbers, up to one more than there may be.
+class Numbers {
+ public:
+  void add(uint64_t number) {
+    for (uint32_t i = count_; i > 0; --i) {  // areas of one file often follow each other
+      if (all_[i - 1] == number) return;
+    }
+    if (!are_too_many()) all_[count_++] = number;
+  }
+  bool are_too_many() const { return count_ > files_max; }
+  void clear() { count_ = 0; }
+
+ private:
+  uint64_t all_[files_max + 1] = {};
+  uint32_t count_ = 0;
+};
+
+void refuse(const char* how, Trouble& trouble) {
+  trouble << "more than " << uint64_t{files_max} << " files without a name (removed ones, memory "
+          << "files, shared memory) are " << how;
+}
+
 void fill(const Tables& tables, const Descriptor& from, long fd) {
   for (uint64_t done = 0; done < from.contents_bytes;) {
     const long wrote =
@@ -52,6 +74,20 @@ uint64_t number_of(uint64_t device, uint64_t inode) { return inode ^ (device << 
 bool is_one(const Tables& tables, const Descriptor& one) {
   return one.kind == static_cast<uint32_t>(DescriptorKind::file) &&
          ends_with(tables.text(one.path), " (deleted)");
+}
+
+void refuse_many(const Tables& tables, Trouble& trouble) {
+  static Numbers mapped, open;  // too large for the stack
+  mapped.clear();
+  open.clear();
+  for (const Area& area : tables.areas) {
+    if (area.kind == static_cast<uint32_t>(AreaKind::shared_memory)) mapped.add(area.object);
+  }
+  for (const Descriptor& one : tables.descriptors) {
+    if (is_one(tables, one)) open.add(number_of(one.device, one.inode));
+  }
+  if (mapped.are_too_many()) return refuse("mapped", trouble);
+  if (open.are_too_many()) refuse("open", trouble);
 }
 
 long file(const Tables& tables, uint64_t number) {

@@ -1,6 +1,5 @@
 // Files without a name that an image holds: removed ones, memfds, shared memory that has no file.
-// The same one may be mapped several times, and be open several times. Used by a restart, one
-// thread.
+// The same one may be mapped several times, and be open several times. One thread.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -14,6 +13,11 @@ uint64_t number_of(uint64_t device, uint64_t inode);
 // This descriptor has one open.
 bool is_one(const Tables& tables, const Descriptor& one);
 
+// In a cut, of whole tables. Trouble: a restart could not make so many. It makes those that are
+// mapped first, and keeps of these what is open, too.
+void refuse_many(const Tables& tables, Trouble& trouble);
+
+// The rest is for a restart.
 // A descriptor of the new file, which stays open until close_all(). The first call for a number
 // makes the file: as long as it was, with the bytes that the image holds of an open one. Negative:
 // an error.
