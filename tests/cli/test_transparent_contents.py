@@ -95,6 +95,18 @@ def test_each_rank_has_its_own(world, launcher):
     assert (done.returncode, done.stdout) == (0, "True True False 7\n" * 2), done
 
 
+@pytest.mark.parametrize("pattern, fits", [("held*", True), ("hold*", False)])
+def test_a_pattern_that_fits_nothing_is_told(world, pattern, fits):
+    world.env.update(BACKSTAY_CHECKPOINT_POLICY="request")
+    running = start(world, program(world, STEPS), "--job", "app", "--capture-files", pattern)
+    wait_for(lambda: running.poll() is not None or "saved" in steps_of(world), "its first step")
+    assert world.run("checkpoint", "app", "--wait").returncode == 0
+    for name in ("saved", "written"):
+        (world.folder / name).touch()
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 0 and ("no file fits" in told) == (not fits), told
+
+
 def test_a_file_that_cannot_be_written_back_ends_the_restart_and_nothing_else(world):
     written = Written(world, program(world, STEPS))
     (world.folder / "held.gone.0").mkdir()
@@ -103,6 +115,28 @@ def test_a_file_that_cannot_be_written_back_ends_the_restart_and_nothing_else(wo
     (world.folder / "held.gone.0").rmdir()
     done = written.goes_on()
     assert (done.returncode, done.stdout) == (0, "True True False 7\n"), done
+
+
+def test_a_damaged_version_changes_no_file(world):
+    written = Written(world, program(world, STEPS))
+    world.run("agent", "stop")
+    segment = next((world.dir / "app").glob("v*1/*segment*"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    segment.write_bytes(content)
+    before = (world.folder / "held.0").read_bytes()
+    done = written.goes_on()
+    assert done.returncode != 0 and "does not match its checksum" in done.stderr, done.stderr
+    assert (world.folder / "held.0").read_bytes() == before
+    assert not (world.folder / "held.gone.0").exists()
+
+
+def test_a_file_that_is_made_anew_has_its_mode(world):
+    text = STEPS.replace("held.seek(7)", "held.seek(7)\nos.fchmod(gone.fileno(), 0o640)")
+    text = text.replace('print(content(held)', 'print(oct(os.fstat(gone.fileno()).st_mode))\n'
+                                               'print(content(held)')
+    done = Written(world, program(world, text)).goes_on()
+    assert (done.returncode, done.stdout) == (0, "0o100640\nTrue True False 7\n"), done
 
 
 def test_a_database_killed_at_random(world):

@@ -13,7 +13,7 @@ from booted import BOOT, END_S
 CHUNK = 256 << 10
 POOL = 256 << 20
 REQUEST = struct.Struct("<II QQQ II 1024s")
-ANSWER = struct.Struct("<II QQ 128Q QQQQ 1024s")
+ANSWER = struct.Struct("<II QQ 128Q QQQQQ 1024s")
 POOL_ASK, CUT, FILL, RESUME, TABLE, TAKE, SETTLE, KEPT, SNAPSHOT, BASE, GO = range(1, 12)
 
 
@@ -30,7 +30,8 @@ def answer_of(line):
         raise No(answer[0], answer[-1].split(b"\0")[0].decode())
     return {"process": answer[1], "bytes": answer[2], "kept_bytes": answer[3],
             "kept": list(zip(answer[4:132:2], answer[5:132:2], strict=True)),
-            "stopped_ns": answer[135], "why": answer[-1].split(b"\0")[0].decode()}
+            "stopped_ns": answer[135], "contents": answer[136],
+            "why": answer[-1].split(b"\0")[0].decode()}
 
 
 def tell(line, kind, at=0, bytes_=0, object_=0, watches=0, keeps=0, descriptor=None):

@@ -1,5 +1,5 @@
-"""Contents of files that an image holds (--contents): what is mapped for a cut is gone after it,
-and a file that another process changes meanwhile ends the cut.
+"""Contents of files that an image holds (--contents): the program notices nothing, and a file that
+another process changes meanwhile ends the cut.
 
 The test plays the companion (companion.py).
 Usage: contents_test.py BOOT
@@ -11,12 +11,12 @@ import tempfile
 from pathlib import Path
 
 from companion import (
-    CHUNK, CUT, FILL, POOL, POOL_ASK, RESUME, Companion, Lines, No, bring_back, new_pool,
-    read_image)
+    CHUNK, CUT, FILL, POOL, POOL_ASK, RESUME, Companion, Lines, No, Snapshot, bring_back,
+    new_pool, read_image)
 
 # At each line it says what it has mapped of its files, and what they hold.
 PROGRAM = """
-import os, sys
+import mmap, os, sys
 if sys.argv[1:] == ["exec"]:
     os.execv("/usr/bin/python3", ["python3", sys.argv[0]])
 held = os.open("held", os.O_RDWR | os.O_CREAT)
@@ -24,9 +24,10 @@ again = os.open("held", os.O_WRONLY | os.O_APPEND)
 empty = os.open("held.empty", os.O_RDWR | os.O_CREAT)
 read = os.open("held.read", os.O_RDONLY | os.O_CREAT)
 os.pwrite(held, b"abc" * 10000, 0)
+mapped = mmap.mmap(held, 0, access=mmap.ACCESS_READ) if sys.argv[1:] == ["map"] else None
 for line in sys.stdin:
     maps = [one for one in open("/proc/self/maps") if "/held" in one]
-    print(len(maps), os.pread(held, 100000, 0).strip(b"abc"), flush=True)
+    print(len(maps) - (mapped is not None), os.pread(held, 100000, 0).strip(b"abc"), flush=True)
     if line == "write\\n":
         os.write(again, b"WRITTEN")
 """
@@ -48,6 +49,7 @@ class Program:
 
     def read(self):
         begun = self.life.ask(CUT, bytes_=CHUNK)
+        assert (begun["contents"], begun["why"]) == (2, ""), begun
         return read_image(self.life, begun, self.memory)[0]
 
     def goes_on_from(self, image):
@@ -62,16 +64,32 @@ def comes_back(pool, folder, *words):
     program.life.ask(RESUME)
     assert program.lines.say("write") == b"0 b''\n"
     assert program.lines.say("look") == b"0 b'WRITTEN'\n"
+    (folder / "held.empty").unlink()
+    program.goes_on_from(image)
+    assert program.lines.say("look") == b"0 b''\n"
+    assert (folder / "held.empty").stat().st_size == 0
+    program.life.kill()
+
+
+def comes_back_out_of_a_snapshot(pool, folder):
+    program = Program(folder, pool)
+    begun = program.life.ask(CUT, bytes_=CHUNK)
+    snapshot = Snapshot(program.life)
+    program.life.ask(RESUME)
+    assert program.lines.say("write") == b"0 b''\n"
+    image, _ = read_image(snapshot, begun, program.memory)
+    assert snapshot.end() == 0
     program.goes_on_from(image)
     assert program.lines.say("look") == b"0 b''\n"
     program.life.kill()
 
 
-def is_refused(pool, folder):
+def is_refused(pool, folder, change):
     """The next cut takes it as it is then."""
     program = Program(folder, pool)
     begun = program.life.ask(CUT, bytes_=CHUNK)
-    (folder / "held").write_bytes(b"cba" * 10000)
+    changed = b"" if change == "shorter" else b"cba" * 10000
+    (folder / "held").write_bytes(changed)
     try:
         for at in range(0, begun["bytes"], CHUNK):
             program.life.ask(FILL, bytes_=min(CHUNK, begun["bytes"] - at))
@@ -83,7 +101,22 @@ def is_refused(pool, folder):
     image = program.read()
     program.life.ask(RESUME)
     program.goes_on_from(image)
-    assert (folder / "held").read_bytes() == b"cba" * 10000
+    assert (folder / "held").read_bytes() == changed
+    program.life.kill()
+
+
+def is_refused_for_a_snapshot(pool, folder):
+    program = Program(folder, pool)
+    program.life.ask(CUT, bytes_=CHUNK)
+    (folder / "held").write_bytes(b"cba" * 10000)
+    try:
+        Snapshot(program.life)
+    except No as why:
+        assert "was changed by another process" in str(why), why
+    else:
+        raise AssertionError("a file that was changed is taken")
+    program.life.ask(RESUME)
+    assert program.lines.say("look").startswith(b"0 ")
     program.life.kill()
 
 
@@ -91,7 +124,9 @@ def main():
     pool = new_pool()
     with tempfile.TemporaryDirectory() as folder:
         for number, (test, *words) in enumerate(
-                [(comes_back,), (comes_back, "exec"), (is_refused,)]):
+                [(comes_back,), (comes_back, "exec"), (comes_back, "map"),
+                 (comes_back_out_of_a_snapshot,),
+                 (is_refused, "other"), (is_refused, "shorter"), (is_refused_for_a_snapshot,)]):
             place = Path(folder).resolve() / str(number)
             os.mkdir(place)
             print(test.__name__, *words, flush=True)

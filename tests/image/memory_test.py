@@ -186,7 +186,7 @@ def is_refused(pool, setup, word):
         assert program.look() == before
 
 
-def what_is_unheld(program, before):
+def what_is_not_in_image(program, before):
     begun = program.life.ask(CUT, bytes_=CHUNK)
     program.life.ask(RESUME)
     assert program.look() == before
@@ -195,7 +195,7 @@ def what_is_unheld(program, before):
 
 def tells_what_may_become_writable(pool):
     """Before a restart and after it."""
-    for setup, unheld in (
+    for setup, not_in_image in (
         (READ_ONLY.format(protection=1, shown="r--s"), "data"),
         (READ_ONLY.format(protection=0, shown="---s"), "data"),
         (WRITABLE, ""),
@@ -203,10 +203,10 @@ def tells_what_may_become_writable(pool):
     ):
         with started(pool, setup) as program:
             before = program.look()
-            assert what_is_unheld(program, before) == unheld, setup
+            assert what_is_not_in_image(program, before) == not_in_image, setup
             program.goes_on_from(program.image(forks=False))
             assert program.look() == before
-            assert what_is_unheld(program, before) == unheld, setup
+            assert what_is_not_in_image(program, before) == not_in_image, setup
 
 
 def main():

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t second_ns = 1'000'000'000;
 
 // The kernel makes these up as they are read.
-bool is_made_up(std::string_view path) {
+bool is_of_the_kernel(std::string_view path) {
   return path.starts_with("/proc/") || path.starts_with("/sys/");
 }
 
@@ -28,7 +28,7 @@ bool was_changed_after(const std::string& path, std::uint64_t time_ns) {
 struct Uses {
   std::set<std::string> read, written;
   void add(std::string_view path, bool writes) {
-    if (!is_made_up(path)) (writes ? written : read).emplace(path);
+    if (!is_of_the_kernel(path)) (writes ? written : read).emplace(path);
   }
 };
 
@@ -41,7 +41,7 @@ Uses uses_of(const Image& image) {
   for (const Area& area : image.areas) {
     if (area.kind != static_cast<std::uint32_t>(AreaKind::shared_file)) continue;
     const bool writes =
-        (area.protection & protection_write) != 0 || (area.flags & area_may_be_written) != 0;
+        (area.protection & protection_write) != 0 || (area.flags & area_may_become_writable) != 0;
     uses.add(image.text(image.files[area.file].path), writes);
   }
   return uses;

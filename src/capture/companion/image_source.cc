@@ -39,7 +39,8 @@ Result<std::unique_ptr<ImageSource>> ImageSource::begin(BootProcess& boot,
       failpoint("image.cut");
       record.bytes = answer->bytes;
       record.kept_bytes = answer->kept_bytes;
-      record.unheld = answer->why;
+      record.contents = answer->contents;
+      record.not_in_image = answer->why;
       std::unique_ptr<ImageSource> source(new ImageSource(boot, what, record));
       const std::uint64_t bytes = answer->bytes - answer->kept_bytes;
       if (what.choice != nullptr && what.choice->forks(bytes, agent.pool().home.size())) {

@@ -28,7 +28,8 @@ struct CutRecord {
   bool killed = false;  // the snapshot was, before all was copied
   double copy_s = 0, fork_s = 0, slow_down_s = 0;
   std::optional<Error> no_snapshot;  // why there is none that was wanted
-  std::string unheld;                // requests.h, `cut`: a file; "": none
+  std::uint64_t contents = 0;        // files whose contents it has
+  std::string not_in_image;          // requests.h, `cut`: a file; "": none
 };
 
 class ImageSource final : public client::ObjectSource {

@@ -309,7 +309,8 @@ void Rank::save() {
 void Rank::learn(const Status& saved) {
   tell_no_snapshot();
   if (record_.bytes == 0) return;
-  if (saved.ok()) tell_unheld();
+  if (saved.ok()) tell_not_in_image();
+  if (saved.ok()) contents_ = std::max(contents_, record_.contents > 0 ? 2 : 1);
   const std::uint64_t copied = record_.bytes - record_.kept_bytes;
   saved.ok() ? full_every_->taken(record_.bytes, record_.kept_bytes) : full_every_->failed();
   if (record_.killed) choice_->killed();
@@ -329,16 +330,29 @@ void Rank::tell_no_snapshot() {
   tell_user(fmt::format("the program stood still while its memory was copied, because {}", why));
 }
 
-// Once for each file. Ranks may map different ones, so each tells.
-void Rank::tell_unheld() {
-  if (record_.unheld.empty() || record_.unheld == unheld_ || company_.is_over()) return;
-  unheld_ = record_.unheld;
+// Once for each file. Ranks may map different ones: the first one of each node tells.
+void Rank::tell_not_in_image() {
+  if (record_.not_in_image.empty() || record_.not_in_image == not_in_image_ || company_.is_over())
+    return;
+  if (company_.group().local_rank() != 0) return;
+  not_in_image_ = record_.not_in_image;
   const std::string who =
       company_.several() ? fmt::format("rank {}", company_.group().rank()) : "the program";
   tell_user(
-      fmt::format("{} has {} mapped shared, to be read, and can make it writable (mprotect): "
-                  "a restart does not undo what is written there after this version",
-                  who, unheld_));
+      fmt::format("{} maps {} shared, to be read, and can make it writable (mprotect): a restart "
+                  "does not undo what it writes there. With --capture-files it does, where the "
+                  "file is open for writing",
+                  who, not_in_image_));
+}
+
+// Collective. A pattern may be mistyped.
+void Rank::tell_unfitting() {
+  if (options_.contents.empty()) return;
+  const auto most = company_.group().maximum(contents_);
+  if (!most.ok() || *most != 1 || !company_.is_first()) return;
+  tell_user(
+      "no file fits --capture-files of those that the program had open for writing when it was "
+      "saved: the versions have no contents of files");
 }
 
 void Rank::tell_why_not(const Error& why) {
@@ -352,9 +366,8 @@ void Rank::tell_why_not(const Error& why) {
   tell_user(fmt::format("the program {} {}; it runs on", what, cannot_));
 }
 
-// The program stands still from the cut to its end, as the run that goes on from it does again what
-// it does after the cut. Other ranks' programs may have ended by then: an MPI that notices that
-// would end the job by itself, with another exit code than ours.
+// The program stands still from the cut until we end it: a restart does again all that it would do
+// here. An MPI that sees other ranks end would end the job with another exit code.
 void Rank::stop() {
   stop_tried_ = true;
   const VersionNumber before = session_->version();
@@ -386,6 +399,7 @@ bool Rank::tries_a_whole_one() {
 int Rank::end() {
   // A launcher that ends its ranks by SIGTERM, as one of them died, has told no agent: the job has
   // been saved, and has not finished.
+  tell_unfitting();
   const bool ended_from_outside = stopped_ && !session_->stop_requested();
   const Status finished = session_->finish(ended_from_outside);
   if (!finished.ok() && company_.is_first()) {

@@ -53,7 +53,8 @@ class Rank {
   int attend();
   void learn(const Status& saved);
   void tell_no_snapshot();
-  void tell_unheld();
+  void tell_not_in_image();
+  void tell_unfitting();
   void tell_why_not(const Error& why);
   void stop();
   void let_go_on();
@@ -86,7 +87,8 @@ class Rank {
   int refused_code_ = 0;          // of a program that could not be started
   std::string cannot_;            // why the program could not be saved at the last try
   std::string no_snapshot_;       // why there was none, as it was told
-  std::string unheld_;            // the file of which that was told
+  std::string not_in_image_;      // the file of which that was told
+  int contents_ = 0;              // 1: a version was saved, 2: with contents of a file
 };
 
 }  // namespace backstay::image

@@ -1,7 +1,6 @@
 #include <linux/mman.h>
 
 #include "capture/image/boot/bring_back.h"
-#include "capture/image/boot/contents.h"
 #include "capture/image/boot/maps.h"
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/vdso.h"
@@ -12,14 +11,15 @@ namespace {
 
 AreaKind kind_of(const Area& area) { return static_cast<AreaKind>(area.kind); }
 
-// A shared mapping that could become writable still can.
+// A shared mapping that could become writable still can, where the file may be opened so.
 long open_file(const Tables& tables, const Area& area) {
-  if ((area.flags & area_is_content) != 0) return contents::open(tables, area);
-  const bool writes =
-      kind_of(area) == AreaKind::shared_file &&
-      ((area.protection & PROT_WRITE) != 0 || (area.flags & area_may_be_written) != 0);
-  return sys_open(tables.text(tables.files[area.file].path),
-                  (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+  const char* path = tables.text(tables.files[area.file].path);
+  const bool writes = kind_of(area) == AreaKind::shared_file && (area.protection & PROT_WRITE) != 0;
+  if (writes || (area.flags & area_may_become_writable) != 0) {
+    const long fd = sys_open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 || writes) return fd;
+  }
+  return sys_open(path, O_RDONLY | O_CLOEXEC);
 }
 
 bool map_area(const Tables& tables, const Area& area, int protection) {
@@ -29,6 +29,8 @@ bool map_area(const Tables& tables, const Area& area, int protection) {
   if (kind == AreaKind::anonymous) {
     flags |=
         MAP_PRIVATE | MAP_ANONYMOUS | ((area.flags & area_grows_down) != 0 ? MAP_GROWSDOWN : 0);
+  } else if ((area.flags & area_is_content) != 0) {
+    flags |= MAP_PRIVATE | MAP_ANONYMOUS;  // until all is there
   } else if (kind == AreaKind::shared_memory) {
     flags |= MAP_SHARED;
     fd = nameless::file(tables, area.object);
@@ -36,7 +38,7 @@ bool map_area(const Tables& tables, const Area& area, int protection) {
     flags |= kind == AreaKind::private_file ? MAP_PRIVATE : MAP_SHARED;
     fd = open_file(tables, area);
   }
-  if (fd < 0 && kind != AreaKind::anonymous) return false;
+  if (fd < 0 && (flags & MAP_ANONYMOUS) == 0) return false;
   const long at = sys_map(area.start, area.end - area.start, protection, flags, fd, area.offset);
   if (fd >= 0 && kind != AreaKind::shared_memory) sys_close(fd);
   return at == static_cast<long>(area.start);
@@ -68,15 +70,6 @@ bool is_mapped_here(const Area& area) {
   return kind_of(area) != AreaKind::vdso && kind_of(area) != AreaKind::vdso_data;
 }
 
-void name_failure(const Tables& tables, const Area& area, Trouble& trouble) {
-  if ((area.flags & area_is_content) != 0) {
-    trouble << tables.text(tables.files[area.file].path) << " cannot be written as it was";
-  } else {
-    trouble << "the address range at ";
-    trouble.hex(area.start) << " cannot be mapped as it was";
-  }
-}
-
 // The runs of an area: [first, end) of the table. Both are in the order of addresses.
 uint64_t runs_end(const Tables& tables, uint64_t first, const Area& area) {
   while (first < tables.runs.size() && tables.runs[first].address < area.end) ++first;
@@ -105,7 +98,10 @@ void map_areas(const Tables& tables, Trouble& trouble) {
   for (const Area& area : tables.areas) {
     const uint64_t end = runs_end(tables, first, area);
     if (is_mapped_here(area)) {
-      if (!map_as_it_was(tables, area, end > first)) name_failure(tables, area, trouble);
+      if (!map_as_it_was(tables, area, end > first)) {
+        trouble << "the address range at ";
+        trouble.hex(area.start) << " cannot be mapped as it was";
+      }
     } else if (kind_of(area) == AreaKind::vdso && end > first) {
       keep_room_for_vdso(area, trouble);
     }
@@ -135,10 +131,8 @@ void protect_areas(const Tables& tables) {
   for (const Area& area : tables.areas) {
     const uint64_t end = runs_end(tables, first, area);
     const auto wanted = static_cast<int>(area.protection);
-    if ((area.flags & area_is_content) != 0) {
-      sys_unmap(area.start, area.end - area.start);
-    } else if (is_mapped_here(area) && (end > first || joins_others(tables, area)) &&
-               wanted != to_be_filled) {
+    if (is_mapped_here(area) && (end > first || joins_others(tables, area)) &&
+        wanted != to_be_filled) {
       sys_protect(area.start, area.end - area.start, wanted);
     }
     first = end;

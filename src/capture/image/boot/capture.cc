@@ -54,7 +54,7 @@ void describe_all(const char* notes, Watching watching, Trouble& trouble) {
   asyncio::begin();
   if (trouble.empty()) describe_descriptors(tables, trouble);
   add_notes(notes);
-  if (trouble.empty()) contents::map(tables, trouble);
+  if (trouble.empty()) contents::open(tables, trouble);
   if (trouble.empty()) describe_areas(tables, watching, trouble);
   if (trouble.empty()) nameless::refuse_many(tables, trouble);
 }
@@ -68,13 +68,27 @@ bool read_pages(uint64_t address, uint64_t bytes, uint32_t protection, const Vis
   return good;
 }
 
+bool read_content(uint64_t address, uint64_t bytes, const Visitor& visitor) {
+  static uint8_t piece[64 << 10];
+  for (uint64_t at = 0; at < bytes;) {
+    const uint64_t size = bytes - at < sizeof piece ? bytes - at : sizeof piece;
+    if (!contents::read(*position.area, address + at, piece, size)) return false;
+    if (!visitor.visit(visitor.context, piece, size)) return false;
+    at += size;
+  }
+  return true;
+}
+
 // Pages of one run; never more than to its end.
 uint64_t read_of_run(uint64_t size, const Visitor& visitor, bool& good) {
   const Run& run = tables.runs[position.run];
   while (position.area->end <= run.address) ++position.area;
   const uint64_t left = run.pages * page_bytes - position.inside;
   const uint64_t bytes = size < left ? size : left;
-  good = read_pages(run.address + position.inside, bytes, position.area->protection, visitor);
+  const uint64_t from = run.address + position.inside;
+  const bool is_content = (position.area->flags & area_is_content) != 0 && !position.is_copy;
+  good = is_content ? read_content(from, bytes, visitor)
+                    : read_pages(from, bytes, position.area->protection, visitor);
   position.inside += bytes;
   if (position.inside == run.pages * page_bytes) {
     ++position.run;
@@ -174,9 +188,11 @@ void lay_out(const CutWishes& wishes, Watching watching, CutResult& result, Trou
 }
 
 // The first such file stands for all.
-const char* find_unheld() {
+const char* find_not_in_image() {
   for (const Area& area : tables.areas) {
-    if ((area.flags & area_may_be_written) != 0) return tables.text(tables.files[area.file].path);
+    if ((area.flags & area_may_become_writable) == 0) continue;
+    const char* path = tables.text(tables.files[area.file].path);
+    if (!contents::holds(tables, path)) return path;
   }
   return "";
 }
@@ -218,7 +234,8 @@ void begin_cut(const CutWishes& wishes, CutResult& result, Trouble& trouble) {
     kept::forget();
     return end_cut(result);
   }
-  copy_text(result.unheld, sizeof result.unheld, find_unheld());
+  result.contents = contents::count();
+  copy_text(result.not_in_image, sizeof result.not_in_image, find_not_in_image());
   result.agreeing_ns = agreed - begun_ns;
   result.describing_ns = now_ns(1) - agreed;
 }
@@ -240,12 +257,13 @@ bool read_cut(uint64_t size, const Visitor& visitor) {
   return good;
 }
 
-void check_cut(Trouble& trouble) {
-  if (position.tail_bytes == 0 && !position.is_copy) contents::compare(tables, trouble);
+void check_cut(bool read, Trouble& trouble) {
+  const bool ended = position.tail_bytes == 0 || !read;
+  if (ended && !position.is_copy) contents::compare(tables, trouble);
 }
 
 void end_cut(CutResult& result) {
-  contents::unmap();
+  contents::close();
   resume_threads(stopped);
   gate::end_cut();
   result.stopped_ns = now_ns(1) - begun_ns;
@@ -266,7 +284,7 @@ void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
   if (!trouble.empty()) return;
   ToSink to{sink, trouble};
   read_cut(result.bytes, Visitor{&to, write_piece});
-  if (trouble.empty()) check_cut(trouble);
+  if (trouble.empty()) check_cut(true, trouble);
   end_cut(result);
 }
 

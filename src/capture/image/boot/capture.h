@@ -15,7 +15,8 @@ struct CutResult {
   uint64_t describing_ns = 0;  // the tables, and which pages hold something
   uint64_t stopped_ns = 0;     // from the first that stood still until all went on
   Refused refused = Refused::no;
-  char unheld[why_max] = {};  // a file whose pages a restart does not bring back; empty: none
+  uint64_t contents = 0;            // files whose contents it has
+  char not_in_image[why_max] = {};  // a file whose pages a restart does not bring back; empty: none
 };
 
 struct CutWishes {
@@ -35,8 +36,8 @@ struct Visitor {
   bool (*visit)(void* context, const void* bytes, uint64_t size);
 };
 bool read_cut(uint64_t size, const Visitor& visitor);
-// After each part: trouble, once all was read, where it is no cut.
-void check_cut(Trouble& trouble);
+// After each part: trouble where it is no cut, once all was read or a part could not be.
+void check_cut(bool read, Trouble& trouble);
 void end_cut(CutResult& result);
 // While a cut is under way: a copy of the process, in which the cut goes on, whatever becomes of
 // this one (snapshot.h). read_cut() goes on there where it is here.

@@ -13,64 +13,93 @@ namespace {
 
 constexpr uint32_t access_mode = 3;
 constexpr uint64_t standard = 3;  // 0, 1, 2: the new process has its own
-// Far from where programs map anything, so that no area of the program's touches one of ours.
-constexpr uint64_t first_place = lower::range_end + (1ULL << 40);
-constexpr uint64_t step = 1ULL << 30;
-constexpr int steps_max = 1024;
 constexpr uint32_t files_max = 1024;
+constexpr uint32_t mode_bits = 0777;
+constexpr long missing = -2;         // ENOENT
+constexpr long too_many = -24;       // EMFILE
+constexpr long not_supported = -95;  // EOPNOTSUPP
 
 char all_patterns[64 << 10];
+Content all[files_max];
+uint32_t size = 0;
 
-struct Mapped {
-  uint64_t start, bytes;
-  uint64_t device, inode;
-};
-Mapped mapped[files_max];
-uint32_t count = 0;
+bool is_content(const Area& area) { return (area.flags & area_is_content) != 0; }
 
-uint64_t page_up(uint64_t at) { return (at + page_bytes - 1) & ~(page_bytes - 1); }
-
-bool is_mapped(const Descriptor& one) {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (mapped[i].device == one.device && mapped[i].inode == one.inode) return true;
+bool is_open(const Descriptor& descriptor) {
+  for (uint32_t i = 0; i < size; ++i) {
+    if (all[i].device == descriptor.device && all[i].inode == descriptor.inode) return true;
   }
   return false;
 }
 
 bool is_wanted(const Tables& tables, const Descriptor& one) {
   return one.kind == static_cast<uint32_t>(DescriptorKind::file) && one.number >= standard &&
-         (one.flags & access_mode) != 0 && one.bytes > 0 && !nameless::is_one(tables, one) &&
-         !is_mapped(one) && files::matches_any(all_patterns, tables.text(one.path));
+         (one.flags & access_mode) != 0 && !nameless::is_one(tables, one) && !is_open(one) &&
+         files::matches_any(all_patterns, tables.text(one.path));
 }
 
-// The kernel's answer to the first place that is free.
-long map_somewhere(long fd, uint64_t bytes) {
-  long at = -1;
-  uint64_t place = count == 0
-                       ? first_place
-                       : page_up(mapped[count - 1].start + mapped[count - 1].bytes) + page_bytes;
-  for (int i = 0; i < steps_max; ++i, place += step) {
-    at = sys_map(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd);
-    if (at != -17 /* EEXIST */) break;
-  }
-  return at;
+// An empty file has an area of one page, and no page in the image.
+uint64_t area_bytes(uint64_t bytes) {
+  return bytes == 0 ? page_bytes : (bytes + page_bytes - 1) & ~(page_bytes - 1);
 }
 
-void map_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
+void open_one(const Tables& tables, const Descriptor& descriptor, Trouble& trouble) {
   Text link;
-  link << "/proc/self/fd/" << uint64_t{one.number};
-  const long fd = sys_open(link.c_str(), O_RDWR | O_CLOEXEC);
-  const long at = fd < 0               ? fd
-                  : count == files_max ? -24 /* EMFILE */
-                                       : map_somewhere(fd, one.bytes);
-  if (fd >= 0) sys_close(fd);
-  if (at < 0) {
-    trouble << tables.text(one.path)
-            << ", whose contents are to be saved (--capture-files), cannot "
-            << "be mapped (error " << -at << ")";
+  link << "/proc/self/fd/" << uint64_t{descriptor.number};
+  long fd = size == files_max ? too_many : sys_open(link.c_str(), O_RDONLY | O_CLOEXEC);
+  FileStatus status;
+  if (fd >= 0 && !descriptor_status(fd, status)) fd = missing;
+  if (fd < 0) {
+    trouble << tables.text(descriptor.path) << ", whose contents are to be saved "
+            << "(--capture-files), cannot be read (error " << -fd << ")";
     return;
   }
-  mapped[count++] = Mapped{static_cast<uint64_t>(at), one.bytes, one.device, one.inode};
+  const uint64_t start = size == 0 ? first_place : all[size - 1].end + page_bytes;
+  all[size++] =
+      Content{start,        start + area_bytes(status.bytes), status.bytes,    status.device,
+              status.inode, status.mode & mode_bits,          descriptor.path, fd};
+}
+
+const Content* find(const Area& area) {
+  for (uint32_t i = 0; i < size; ++i) {
+    if (all[i].start == area.start) return &all[i];
+  }
+  return nullptr;
+}
+
+long open_to_write(const char* path, uint32_t mode) {
+  long fd = sys_open(path, O_RDWR | O_CLOEXEC);
+  if (fd != missing) return fd;
+  fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd >= 0) system_call(__NR_fchmod, fd, static_cast<long>(mode));
+  return fd;
+}
+
+// Where the disk has no room, nothing is overwritten yet.
+long make_room(long fd, uint64_t bytes) {
+  if (bytes == 0) return 0;
+  const long failed = system_call(__NR_fallocate, fd, 0, 0, static_cast<long>(bytes));
+  return failed == not_supported ? 0 : failed;
+}
+
+long write_all(long fd, const Area& area, uint64_t bytes) {
+  for (uint64_t at = 0; at < bytes;) {
+    const long wrote = system_call(__NR_pwrite64, fd, static_cast<long>(area.start + at),
+                                   static_cast<long>(bytes - at), static_cast<long>(at));
+    if (wrote <= 0) return wrote == 0 ? -5 /* EIO */ : wrote;
+    at += static_cast<uint64_t>(wrote);
+  }
+  return system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
+}
+
+void write_one(const Tables& tables, const Area& area, Trouble& trouble) {
+  const File& file = tables.files[area.file];
+  const char* path = tables.text(file.path);
+  const long fd = open_to_write(path, static_cast<uint32_t>(area.object) & mode_bits);
+  long failed = fd < 0 ? fd : make_room(fd, file.bytes);
+  if (failed == 0) failed = write_all(fd, area, file.bytes);
+  if (fd >= 0) sys_close(fd);
+  if (failed < 0) trouble << path << " cannot be written as it was (error " << -failed << ")";
 }
 
 }  // namespace
@@ -86,28 +115,55 @@ void fit(const char* patterns, Trouble& trouble) {
 
 const char* patterns() { return all_patterns[0] == 0 ? nullptr : all_patterns; }
 
-void map(const Tables& tables, Trouble& trouble) {
+void open(const Tables& tables, Trouble& trouble) {
   if (patterns() == nullptr) return;
-  for (const Descriptor& one : tables.descriptors) {
-    if (trouble.empty() && is_wanted(tables, one)) map_one(tables, one, trouble);
+  for (const Descriptor& descriptor : tables.descriptors) {
+    if (trouble.empty() && is_wanted(tables, descriptor)) open_one(tables, descriptor, trouble);
   }
 }
 
-bool is_one(uint64_t start) {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (mapped[i].start == start) return true;
-  }
-  return false;
+uint64_t count() { return size; }
+
+const Content& one(uint64_t number) { return all[number]; }
+
+void close() {
+  for (uint32_t i = 0; i < size; ++i) sys_close(all[i].fd);
+  size = 0;
 }
 
-void unmap() {
-  for (uint32_t i = 0; i < count; ++i) sys_unmap(mapped[i].start, page_up(mapped[i].bytes));
-  count = 0;
+bool read(const Area& area, uint64_t address, void* to, uint64_t bytes) {
+  const Content* content = find(area);
+  if (content == nullptr) return false;
+  const uint64_t at = address - content->start;
+  const uint64_t left = at < content->bytes ? content->bytes - at : 0;
+  const uint64_t there = bytes < left ? bytes : left;
+  auto* out = static_cast<uint8_t*>(to);
+  memset(out + there, 0, bytes - there);
+  for (uint64_t done = 0; done < there;) {
+    const long got = sys_pread(content->fd, out + done, there - done, at + done);
+    if (got <= 0) return false;
+    done += static_cast<uint64_t>(got);
+  }
+  return true;
+}
+
+void own(const Tables& tables, Trouble& trouble) {
+  for (const Area& area : tables.areas) {
+    if (!is_content(area) || !trouble.empty()) continue;
+    const uint64_t bytes = area.end - area.start;
+    const long at = sys_map(area.start, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
+    if (at != static_cast<long>(area.start)) {
+      trouble << "memory for contents of files cannot be mapped (error " << -at << ")";
+    } else if (!read(area, area.start, reinterpret_cast<void*>(area.start), bytes)) {
+      trouble << "a file became shorter while it was saved";
+    }
+  }
 }
 
 void compare(const Tables& tables, Trouble& trouble) {
   for (const Area& area : tables.areas) {
-    if ((area.flags & area_is_content) == 0) continue;
+    if (!is_content(area)) continue;
     const File& file = tables.files[area.file];
     FileStatus now;
     if (file_status(tables.text(file.path), now) && now.bytes == file.bytes &&
@@ -121,30 +177,24 @@ void compare(const Tables& tables, Trouble& trouble) {
 
 bool any(const Tables& tables) {
   for (const Area& area : tables.areas) {
-    if ((area.flags & area_is_content) != 0) return true;
+    if (is_content(area)) return true;
   }
   return false;
 }
 
 bool holds(const Tables& tables, const char* path) {
   for (const Area& area : tables.areas) {
-    const bool content = (area.flags & area_is_content) != 0;
-    if (content && same_text(tables.text(tables.files[area.file].path), path)) return true;
+    if (is_content(area) && same_text(tables.text(tables.files[area.file].path), path)) return true;
   }
   return false;
 }
 
-long open(const Tables& tables, const Area& area) {
-  const File& file = tables.files[area.file];
-  const long fd = sys_open(tables.text(file.path), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) return fd;
-  const auto bytes = static_cast<long>(file.bytes);
-  long failed = system_call(__NR_ftruncate, fd, bytes);
-  // Where the disk is full, that is an error here, and no signal when a page is written.
-  if (failed == 0) failed = system_call(__NR_fallocate, fd, 0, 0, bytes);
-  if (failed == 0 || failed == -95 /* EOPNOTSUPP */) return fd;
-  sys_close(fd);
-  return failed;
+void write_back(const Tables& tables, Trouble& trouble) {
+  for (const Area& area : tables.areas) {
+    if (!is_content(area)) continue;
+    if (trouble.empty()) write_one(tables, area, trouble);
+    sys_unmap(area.start, area.end - area.start);
+  }
 }
 
 }  // namespace backstay::image::contents

@@ -1,8 +1,8 @@
 // Files whose contents belong to the image: those that fit the patterns of `--contents`, and that
-// the program has open for writing at a cut. For the time of the cut each is mapped shared, as if
-// the program had mapped it: an image holds all pages of such an area, and a restart writes them
-// back (describe_areas.cc, bring_memory.cc). The areas are marked, as the program has none there.
-// One thread at a time.
+// the program has open for writing at a cut. An image holds each as an area at an address where the
+// program has nothing, with all of its pages; a restart writes them into the file once all of them
+// are there. The pages are read from the file, not by a mapping: if another process shortens the
+// file meanwhile, that is an error and no signal. One thread at a time.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -13,19 +13,35 @@ namespace backstay::image::contents {
 void fit(const char* patterns, Trouble& trouble);
 const char* patterns();  // null: none
 
-// After the descriptors were described, before the areas are. Until unmap().
-void map(const Tables& tables, Trouble& trouble);
-bool is_one(uint64_t start);  // an area that begins here
-void unmap();
+// The areas lie behind this address, in order.
+inline constexpr uint64_t first_place = lower::range_end + (1ULL << 40);
+
+struct Content {
+  uint64_t start, end;  // of its area
+  uint64_t bytes;
+  uint64_t device, inode;
+  uint32_t mode;
+  uint32_t path;  // a text of the tables
+  long fd;        // the control thread's
+};
+// Opens them, after the descriptors were described; until close().
+void open(const Tables& tables, Trouble& trouble);
+uint64_t count();
+const Content& one(uint64_t number);
+void close();
+// Bytes of an area; false where the file has become shorter. Behind the file's end are zeros.
+bool read(const Area& area, uint64_t address, void* to, uint64_t bytes);
+// In a snapshot, before it closes what is the program's: copies them to where their areas are.
+void own(const Tables& tables, Trouble& trouble);
 // Another process may have written to a file while it was copied: what was copied is no cut then.
 void compare(const Tables& tables, Trouble& trouble);
 
-bool any(const Tables& tables);  // areas that are marked
-
-// Of a restart: whether the image holds the contents of the file with this path.
+bool any(const Tables& tables);
+// Whether the image holds the contents of the file with this path.
 bool holds(const Tables& tables, const char* path);
-// Makes the file where it is not there, with the length that it had. A descriptor for its mapping,
-// or a negative error.
-long open(const Tables& tables, const Area& area);
+
+// Of a restart: writes all areas, which are memory of this process by then, into their files. One
+// that is not there is made, with the mode that it had.
+void write_back(const Tables& tables, Trouble& trouble);
 
 }  // namespace backstay::image::contents

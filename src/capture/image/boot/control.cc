@@ -58,8 +58,9 @@ void fill(const Request& request, Answer& said, Trouble& trouble) {
   uint8_t* to = companion::pool(request.at, request.bytes, trouble);
   if (!trouble.empty()) return;
   copy_sum().reset();
-  if (!read_cut(request.bytes, Visitor{&to, copy_piece})) trouble << "the image has no such bytes";
-  if (trouble.empty()) check_cut(trouble);
+  const bool read = read_cut(request.bytes, Visitor{&to, copy_piece});
+  check_cut(read, trouble);
+  if (!read && trouble.empty()) trouble << "the image has no such bytes";
   said.sum = copy_sum().digest();
 }
 
@@ -84,7 +85,8 @@ void begin(Request& request, Answer& said, Trouble& trouble) {
   said.kept_bytes = result.kept_bytes;
   said.agreeing_ns = result.agreeing_ns;
   said.describing_ns = result.describing_ns;
-  copy_text(said.why, sizeof said.why, result.unheld);
+  said.contents = result.contents;
+  copy_text(said.why, sizeof said.why, result.not_in_image);
 }
 
 void tell_kept(const Request& request, Answer& said) {

@@ -40,17 +40,18 @@ AreaKind kind_of(const Mapping& mapping, Trouble& trouble) {
   return AreaKind::anonymous;
 }
 
-uint32_t file_of(const Mapping& mapping, Tables& tables, Trouble& trouble) {
+// Of a file that is mapped, or whose contents the image has.
+uint32_t file_at(const char* path, uint64_t inode, bool content, Tables& tables, Trouble& trouble) {
   for (uint32_t i = 0; i < tables.files.size(); ++i) {
-    if (same_text(tables.text(tables.files[i].path), mapping.name)) return i;
+    if (same_text(tables.text(tables.files[i].path), path)) return i;
   }
   FileStatus status;
-  if (!file_status(mapping.name, status) || status.inode != mapping.inode) {
-    trouble << mapping.name << " was replaced or removed while the program has it mapped";
+  if (!file_status(path, status) || status.inode != inode) {
+    trouble << path << " was replaced or removed while the program has it mapped";
     return no_index;
   }
   if (!status.is_regular()) {
-    trouble << mapping.name << " is a device, and the program has its memory mapped";
+    trouble << path << " is a device, and the program has its memory mapped";
     return no_index;
   }
   File* file = tables.files.add();
@@ -58,8 +59,8 @@ uint32_t file_of(const Mapping& mapping, Tables& tables, Trouble& trouble) {
     trouble << "more files are mapped than an image can name";
     return no_index;
   }
-  identify(mapping.name, status, !mapping.shared, *file, trouble);
-  file->path = tables.add_text(mapping.name);
+  identify(path, status, content, *file, trouble);
+  file->path = tables.add_text(path);
   return static_cast<uint32_t>(tables.files.size() - 1);
 }
 
@@ -78,14 +79,15 @@ bool has_file(AreaKind kind) {
   return kind == AreaKind::private_file || kind == AreaKind::shared_file;
 }
 
-bool may_be_written(const Area& area) { return (area.protection & PROT_WRITE) != 0; }
-
 // The kernel tells by trying whether the file was opened for writing.
-bool may_become_writable(const Area& area) {
+bool may_become_writable(const Area& area, Trouble& trouble) {
   const uint64_t bytes = area.end - area.start;
   const int now = static_cast<int>(area.protection);
   if (sys_protect(area.start, bytes, now | PROT_WRITE) != 0) return false;
-  sys_protect(area.start, bytes, now);
+  const long failed = sys_protect(area.start, bytes, now);
+  if (failed != 0) {
+    trouble << "a mapping cannot be protected as it was (error " << -failed << ")";
+  }
   return true;
 }
 
@@ -94,8 +96,8 @@ bool may_become_writable(const Area& area) {
 // come back: a database that is mapped to be read (LMDB) is large, and is other programs' as well.
 void add_shared_pages(Area& mapped, Tables& tables, Trouble& trouble) {
   const uint64_t bytes = tables.files[mapped.file].bytes;
-  if (!may_be_written(mapped)) {
-    if (may_become_writable(mapped)) mapped.flags |= area_may_be_written;
+  if ((mapped.protection & PROT_WRITE) == 0) {
+    if (may_become_writable(mapped, trouble)) mapped.flags |= area_may_become_writable;
     return;
   }
   if (bytes <= mapped.offset) return;
@@ -108,8 +110,9 @@ void add_shared_pages(Area& mapped, Tables& tables, Trouble& trouble) {
 
 void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble& trouble) {
   const AreaKind kind = kind_of(mapping, trouble);
-  const uint32_t file =
-      trouble.empty() && has_file(kind) ? file_of(mapping, tables, trouble) : no_index;
+  const uint32_t file = trouble.empty() && has_file(kind)
+                            ? file_at(mapping.name, mapping.inode, !mapping.shared, tables, trouble)
+                            : no_index;
   if (!trouble.empty()) return;
   Area* area = tables.areas.add();
   if (area == nullptr) {
@@ -123,7 +126,6 @@ void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble
   area->kind = static_cast<uint32_t>(kind);
   area->protection = mapping.protection;
   area->flags = same_text(mapping.name, "[stack]") ? area_grows_down : 0;
-  if (contents::is_one(mapping.start)) area->flags |= area_is_content;
   area->file = file;
   if (kind == AreaKind::shared_file) add_shared_pages(*area, tables, trouble);
   const Which which = kind == AreaKind::private_file ? Which::changed : Which::present;
@@ -132,6 +134,49 @@ void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble
   if (kind == AreaKind::shared_file || kind == AreaKind::vdso_data) return;
   find_pages(*area, all ? Which::all : which, watching, tables.runs, trouble);
 }
+
+void add_content(const contents::Content& content, Tables& tables, Trouble& trouble) {
+  const uint32_t file =
+      file_at(tables.text(content.path), content.inode, /*content=*/false, tables, trouble);
+  Area* area = trouble.empty() ? tables.areas.add() : nullptr;
+  if (area == nullptr) {
+    if (trouble.empty()) trouble << "the map has more areas than an image can hold";
+    return;
+  }
+  *area = Area{};
+  area->start = content.start;
+  area->end = content.end;
+  area->object = content.mode;
+  area->kind = static_cast<uint32_t>(AreaKind::shared_file);
+  area->protection = PROT_READ | PROT_WRITE;
+  area->flags = area_is_content;
+  area->file = file;
+  if (content.bytes > 0) find_pages(*area, Which::whole, Watching::off, tables.runs, trouble);
+}
+
+void add_contents(Tables& tables, Trouble& trouble) {
+  for (uint64_t i = 0; i < contents::count() && trouble.empty(); ++i) {
+    add_content(contents::one(i), tables, trouble);
+  }
+}
+
+// Areas are in the order of addresses.
+class ContentsBetween {
+ public:
+  explicit ContentsBetween(Tables& tables) : tables_(tables) {}
+  void before(uint64_t start, Trouble& trouble) {
+    if (added_ || start < contents::first_place || contents::count() == 0) return;
+    added_ = true;
+    if (start < contents::one(contents::count() - 1).end) {
+      trouble << "the program has memory mapped where an image names contents of files";
+    }
+    if (trouble.empty()) add_contents(tables_, trouble);
+  }
+
+ private:
+  Tables& tables_;
+  bool added_ = false;
+};
 
 }  // namespace
 
@@ -147,9 +192,12 @@ void learn_files() {
 }
 
 void describe_areas(Tables& tables, Watching watching, Trouble& trouble) {
+  ContentsBetween contents(tables);
   const bool read = each_mapping([&](const Mapping& mapping) {
+    if (trouble.empty()) contents.before(mapping.start, trouble);
     if (trouble.empty()) add_area(mapping, tables, watching, trouble);
   });
+  if (trouble.empty()) contents.before(UINT64_MAX, trouble);
   if (!read && trouble.empty()) trouble << "/proc/self/maps cannot be read";
 }
 

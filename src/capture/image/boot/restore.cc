@@ -13,6 +13,7 @@
 #include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/companion.h"
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/copy_sum.h"
 #include "capture/image/boot/doors.h"
@@ -123,6 +124,8 @@ void complete_memory() {
   end_huge_pages(tables);
   protect_areas(tables);
   place_vdso(tables);
+  contents::write_back(tables, trouble);
+  check(trouble, Refused::image);
   auto* auxv = reinterpret_cast<uint64_t*>(identity.auxv_start);
   const long layout = set_layout(identity, auxv, identity.auxv_bytes);
   if (layout != 0) {

@@ -20,6 +20,8 @@ constexpr long core_bytes = 4;  // RLIMIT_CORE
 // Pages that other processes may write, too, are copied while the program stands still.
 constexpr uint64_t shared_most = 1 << 20;
 
+bool is_content(const Area& area) { return (area.flags & area_is_content) != 0; }
+
 bool is_shared(const Area& area) {
   return area.kind == static_cast<uint32_t>(AreaKind::shared_memory) ||
          area.kind == static_cast<uint32_t>(AreaKind::shared_file);
@@ -81,6 +83,7 @@ void own_memory(const Tables& tables, uint64_t kept_bytes, Trouble& trouble) {
   const Area* seen = nullptr;
   each_run(tables, [&](const Area& area, const Run& run) {
     if (!trouble.empty() || run.offset < kept_bytes) return;
+    if (is_content(area)) return;  // contents::own()
     if (is_shared(area)) return own_run(area, run, trouble);
     if (seen == &area) return;
     seen = &area;
@@ -105,13 +108,14 @@ void become_snapshot(long channel, long parent, const Tables& tables, uint64_t k
   if (system_call(__NR_getppid) != parent) sys_exit(0);  // it has ended in between
   system_call(__NR_setpgid, 0, 0);  // signals to the program's group are not for it
   system_call(__NR_prctl, set_name, address_of("backstay-snap"));
+  contents::own(tables, trouble);
   system_call(__NR_close_range, channel + 1, ~0U, 0);
   if (channel > 0) system_call(__NR_close_range, 0, channel - 1, 0);
   const uint64_t none[2] = {0, 0};
   system_call(__NR_setrlimit, core_bytes,
               address_of(none));  // what it fails by is not the program's
   end_before_the_program();
-  own_memory(tables, kept_bytes, trouble);
+  if (trouble.empty()) own_memory(tables, kept_bytes, trouble);
 }
 
 }  // namespace

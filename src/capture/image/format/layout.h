@@ -83,7 +83,7 @@ inline constexpr uint32_t protection_read = 1;
 inline constexpr uint32_t protection_write = 2;
 inline constexpr uint32_t protection_execute = 4;
 inline constexpr uint32_t area_grows_down = 1;
-inline constexpr uint32_t area_may_be_written = 2;
+inline constexpr uint32_t area_may_become_writable = 2;
 inline constexpr uint32_t area_is_content = 4;
 inline constexpr uint32_t area_flags = 7;  // all of them
 

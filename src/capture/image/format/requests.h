@@ -89,8 +89,9 @@ struct Answer {
   uint64_t sum;                         // fill, take: checksum of the bytes
   uint64_t agreeing_ns, describing_ns;  // cut
   uint64_t stopped_ns;                  // resume: since the first thread was asked to stop
+  uint64_t contents;                    // cut: of so many files
   char why[why_max];
 };
-static_assert(sizeof(Answer) == 56 + kept_max * sizeof(KeptChunk) + why_max);
+static_assert(sizeof(Answer) == 64 + kept_max * sizeof(KeptChunk) + why_max);
 
 }  // namespace backstay::image
