@@ -15,14 +15,16 @@ namespace {
 
 // A program that begins afresh needs no older version, so what is wrong with these is no error to
 // it.
-bool is_of_versions(Code code) { return is_damage(code) || code == Code::lost; }
+bool is_of_versions(Code code) { return is_damage(code) || code == Code::lost || code == Code::io; }
 
-// What helps where no version can be brought back.
+// What helps where no version can be brought back. `backstay run` may not have started the program.
 Error with_advice(const Error& why, const std::string& job) {
   const bool can_be_read_again = is_damage(why.code()) || why.code() == Code::io;
   if (!can_be_read_again && why.code() != Code::lost) return why;
   return {why.code(),
-          fmt::format("{}; {}`backstay run --fresh` starts from the beginning", why.message(),
+          fmt::format("{}; {}`backstay run --fresh` starts from the beginning, and so does another "
+                      "job name (BACKSTAY_JOB=NAME)",
+                      why.message(),
                       can_be_read_again
                           ? fmt::format("`backstay verify {}` reads what is there again, ", job)
                           : "")};

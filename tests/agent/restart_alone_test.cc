@@ -121,5 +121,81 @@ TEST_F(RestartAlone, WithAnotherNumberOfRanksHearsWhereTheRestIs) {
   EXPECT_TRUE(agent.state().on_disk(7)->damage.empty());
 }
 
+// A read that failed may pass, and damage stays.
+class NothingComesBack : public RestartAlone {
+ protected:
+  const NodeFile old{{6, run, 0}, 1, 2, {0, 1}, bytes};
+  const NodeFile newest{{7, run, 0}, 1, 2, {0, 1}, bytes};
+
+  void gives(VersionNumber asked, Code code, const std::string& text, AgentHarness& agent) {
+    agent.restart(asked, 0, bytes);
+    agent.expect_over(code);
+    EXPECT_THAT(agent.rank(0).message, ::testing::HasSubstr(text));
+  }
+};
+
+TEST_F(NothingComesBack, SaysThatWhatCouldNotBeReadMayPass) {
+  for (const VersionNumber asked : {0, 7}) {
+    AgentHarness agent(64, 2, {0, 1}, 1);
+    agent.put_local(newest);
+    agent.disk.fails = Code::io;
+    gives(asked, Code::io,
+          asked == 0 ? "version 7: the disk fails" : "cannot be brought back now: the disk fails",
+          agent);
+  }
+}
+
+TEST_F(NothingComesBack, SaysThatDamageStays) {
+  for (const VersionNumber asked : {0, 7}) {
+    AgentHarness agent(64, 2, {0, 1}, 1);
+    agent.put_local(newest);
+    agent.disk.damage.insert({0, newest.manifest.chunks[0].segment_offset});
+    gives(asked, Code::corrupt, asked == 0 ? "version 7: " : "is damaged: ", agent);
+  }
+}
+
+// Of several versions one is enough: another try may take that.
+TEST_F(NothingComesBack, SaysOfSeveralReasonsWhatMayPass) {
+  for (const Where damaged : {Where::disk, Where::shared}) {
+    AgentHarness agent(64, 2, {0, 1}, 1);
+    agent.put_local(newest);
+    agent.put_durable(old);
+    (damaged == Where::disk ? agent.durable : agent.disk).fails = Code::io;
+    const NodeFile& bad = damaged == Where::disk ? newest : old;
+    (damaged == Where::disk ? agent.disk : agent.durable)
+        .damage.insert({0, bad.manifest.chunks[0].segment_offset});
+    gives(0, Code::io, "version 6: ", agent);
+  }
+}
+
+// It was removed meanwhile, and nothing is known against it.
+TEST_F(NothingComesBack, CallsNoVersionDamagedThatIsGone) {
+  for (const VersionNumber asked : {0, 7}) {
+    AgentHarness agent(64, 2, {0, 1}, 1);
+    agent.put_local(newest);
+    agent.disk.fails = Code::again;
+    gives(asked, Code::io, "the disk fails", agent);
+    EXPECT_THAT(agent.rank(0).message, ::testing::Not(::testing::HasSubstr("damaged")));
+  }
+}
+
+// A rank's object is nowhere: no place has given a reason.
+TEST_F(NothingComesBack, SaysOfAVersionWithoutAReasonThatItCannotBeBroughtBackNow) {
+  const NodeFile part({7, run, 0}, 1, 2, {0}, bytes);
+  AgentHarness agent(64, 2, {0, 1}, 1);
+  agent.put_in_pool(part);
+  gives(7, Code::io, "version 7 of job job cannot be brought back now", agent);
+}
+
+TEST_F(NothingComesBack, NamesEightVersionsAndCountsTheOthers) {
+  AgentHarness agent(64, 2, {0, 1}, 1);
+  for (VersionNumber number = 1; number <= 9; ++number)
+    agent.state().versions.found({number, Level::local, newest.record()}, Where::disk);
+  for (VersionNumber number = 1; number <= 9; ++number)
+    agent.state().versions.quarantined(number, Where::disk, "a bad byte");
+  gives(0, Code::corrupt, "version 2: a bad byte; and 1 more", agent);
+  EXPECT_THAT(agent.rank(0).message, ::testing::Not(::testing::HasSubstr("version 1:")));
+}
+
 }  // namespace
 }  // namespace backstay::agent::testing

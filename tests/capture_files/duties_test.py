@@ -378,8 +378,15 @@ def ends_without_its_file(program, folder):
 
 
 def run_can_be_ended(program, folder):
-    """The agent hangs with a file: `backstay run` says that it waits for it, until Ctrl-C."""
-    with World(program) as world, place_in(folder, "run") as place:
+    """The agent hangs with a file: `backstay run` says that it waits for it, until a signal comes.
+    The program has ended before: its job is not called stopped, and is not to be queued again."""
+    for wish in (signal.SIGINT, signal.SIGTERM):
+        ends_the_wait(program, folder, wish)
+    print("`backstay run` says that it waits for an agent that hangs, and a signal ends the wait")
+
+
+def ends_the_wait(program, folder, wish):
+    with World(program) as world, place_in(folder, f"run-{wish.name}") as place:
         gate = Gate(world)
         writer = Program(world, place, "home.1=wait", gate)
         need(writer.do("write") == "closed", "not closed")
@@ -395,11 +402,11 @@ def run_can_be_ended(program, folder):
             more = os.read(running.stderr.fileno(), 4096)
             need(more, f"it does not wait: {said}")
             said += more
-        running.send_signal(signal.SIGINT)
+        running.send_signal(wish)
         _, said = running.communicate(timeout=60)
         need(b"may not be at their places yet" in said, f"it ends without a word: {said}")
+        need(b"stopped; the same command" not in said, f"its program had ended: {said}")
         need(running.returncode == 137, f"it ended with {running.returncode}")
-    print("`backstay run` says that it waits for an agent that hangs, and Ctrl-C ends the wait")
 
 
 TESTS = {test.__name__: test for test in (

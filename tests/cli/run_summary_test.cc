@@ -94,7 +94,7 @@ TEST(RunSummary, AVersionThatANewerOneReplacedIsNoLoss) {
                            .finished("a", 170)
                            .read();
   EXPECT_EQ(sentences(summary, daly, {}).front(),
-            "2 versions in 1 min 10 s, 1 local (a newer one replaced the other before that was "
+            "2 versions in 1 min 10 s, 1 local (a newer one replaced the other before it was "
             "written; nothing is lost by that), 1 protected; the newest, 2, is protected");
 }
 
@@ -135,7 +135,7 @@ TEST(RunSummary, SeveralVersionsThatNewerOnesReplacedAreNoLoss) {
                            .finished("a", 170)
                            .read();
   EXPECT_THAT(sentences(summary, daly, {}).front(),
-              HasSubstr("1 local (newer ones replaced the other 2 before these were written; "
+              HasSubstr("1 local (newer ones replaced the other 2 before they were written; "
                         "nothing is lost by that)"));
 }
 

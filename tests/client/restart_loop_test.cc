@@ -183,10 +183,22 @@ TEST_F(TwoNodes, DoNotBeginAnewWhereAllThatThereIsIsDamaged) {
   EXPECT_EQ(got.error().code(), Code::corrupt);
   EXPECT_THAT(got.error().message(),
               testing::AllOf(HasSubstr("commit record: garbage"), HasSubstr("`backstay verify "),
-                             HasSubstr("--fresh")));
+                             HasSubstr("--fresh"), HasSubstr("BACKSTAY_JOB=NAME")));
 }
 
-// Damage stays, and the rest may pass: another try is worth it.
+// An environment variable until the end of the scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// Damage stays, and the rest may pass: another try is worth it. A fresh start needs none.
 TEST_F(TwoNodes, SayOfSeveralReasonsWhatMayPass) {
   for (const Code passes : {Code::lost, Code::io}) {
     for (const VersionNumber damaged : {1, 2}) {
@@ -199,6 +211,8 @@ TEST_F(TwoNodes, SayOfSeveralReasonsWhatMayPass) {
       agent(1).objects[3 - damaged].erase(3);
       testing::internal::CaptureStderr();
       const auto got = restart();
+      const Variable fresh("BACKSTAY_FRESH", "one"), first_try("BACKSTAY_ATTEMPT", "0");
+      EXPECT_EQ(code_of(restart()), Code::none);
       testing::internal::GetCapturedStderr();
       EXPECT_EQ(code_of(got), passes);
     }
@@ -330,18 +344,6 @@ TEST_F(TwoNodes, RegionsThatDifferAreAnErrorForAllAndNoVersionIsSkipped) {
   change_regions.reset();
   EXPECT_EQ(restart().value(), 2u);
 }
-
-// An environment variable until the end of the scope.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Variable() { ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 TEST_F(TwoNodes, AFreshStartTakesOnlyVersionsWithItsSign) {
   start();

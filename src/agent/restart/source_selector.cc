@@ -239,7 +239,8 @@ void SourceSelector::answer() {
 
 void SourceSelector::give_up_version(const Search& search) {
   if (!choice_.goes_on()) return std::exchange(done_, nullptr)(nothing_of(search));
-  choice_.given_up(Error(search.code, search.why), elsewhere_nodes_);
+  const Code code = search.damage && !search.passes ? Code::corrupt : Code::io;
+  choice_.given_up(Error(code, search.why), elsewhere_nodes_);
   if (begin_version()) return this->search();
   std::exchange(done_, nullptr)(choice_.nothing());
 }
@@ -336,13 +337,16 @@ void SourceSelector::drop_one(Search& search, const Source& source, const Error&
 
 void SourceSelector::drop_place(Place place, Code first, const Error& why) {
   BACKSTAY_CHECK(is_whole(place));
-  const bool damage = is_damage(why.code());
+  // Only damage that was found both times is for good.
+  const bool for_good = is_damage_or_gone(why.code()) && is_damage_or_gone(first);
+  const bool damage = is_damage(why.code()) || (alone() && for_good);
   for (Search& search : searches_) {
     const auto gone =
         std::erase_if(search.left, [place](const Source& s) { return s.place == place; });
     if (gone == 0) continue;
     search.why = why.message();
     search.damage = search.damage || damage;
+    search.passes = search.passes || !for_good;
   }
   const Where where = place == Place::durable ? Where::shared : Where::disk;
   if (why.code() == Code::again) return state_.versions.removed(version_.first, where);
@@ -350,8 +354,7 @@ void SourceSelector::drop_place(Place place, Code first, const Error& why) {
     elsewhere_nodes_ = nodes_of_version();  // other nodes had it
     return;
   }
-  // Only damage that was found both times is for good.
-  if (is_damage_or_gone(why.code()) && is_damage_or_gone(first)) return quarantine(place, why);
+  if (for_good) return quarantine(place, why);
   state_.versions.doubted(version_.first, where, true);
   if (!alone()) return;
   state_.record("skipped",

@@ -64,10 +64,11 @@ class SourceSelector {
     std::vector<std::pair<NodeId, FileOf>> doubted = {};  // of those: had it damaged
     std::string why = {};                                 // the last trouble
     Code code = Code::io;                                 // of that, where nothing was damaged
-    bool damage = false;
-    bool asked = false;                  // the directory
-    bool asked_parity = false;           // the directory, for parity
-    std::deque<NodeId> rebuilders = {};  // that have some, and were not asked yet
+    bool damage = false;                                  // or gone; reading again gives the same
+    bool passes = false;                                  // a place could not be read just now
+    bool asked = false;                                   // the directory
+    bool asked_parity = false;                            // the directory, for parity
+    std::deque<NodeId> rebuilders = {};                   // that have some, and were not asked yet
 
     void note(const Error& trouble);
   };

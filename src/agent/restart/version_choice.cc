@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/group/remote_files.h"
@@ -19,9 +20,10 @@ constexpr std::size_t named_max = 8;  // a message has room for so many
 std::string VersionChoice::text_of(const Troubles& troubles) {
   std::string text;
   std::size_t named = 0;
-  for (const auto& [number, why] : troubles) {
+  for (const auto& [number, trouble] : troubles) {
     if (named++ == named_max) break;
-    text += fmt::format("{}version {}: {}", text.empty() ? "" : "; ", number, why);
+    text += fmt::format("{}version {}: {}", text.empty() ? "" : "; ", number,
+                        trouble.why.empty() ? "it cannot be read now" : trouble.why);
   }
   const bool all = troubles.size() <= named_max;
   return all ? text : fmt::format("{}; and {} more", text, troubles.size() - named_max);
@@ -67,19 +69,24 @@ std::optional<VersionOfRun> VersionChoice::next() {
 }
 
 void VersionChoice::given_up(const Error& why, std::uint32_t elsewhere_nodes) {
-  if (why.code() == Code::again) return;  // removed meanwhile
-  troubles_[chosen_] = why.message();
+  troubles_[chosen_] = {why.code(), why.message()};
   if (elsewhere_nodes == 0) return;
-  troubles_[chosen_] = fmt::format("it was saved on {} nodes", elsewhere_nodes);
+  troubles_[chosen_].why = fmt::format("it was saved on {} nodes", elsewhere_nodes);
   elsewhere_ = true;
+}
+
+VersionChoice::Trouble VersionChoice::known_trouble(const StoredVersion& stored) {
+  return {stored.unreadable ? Code::io : Code::corrupt, stored.damage};
 }
 
 // Of the versions that were given up, and of those that are known to be damaged.
 VersionChoice::Troubles VersionChoice::damage() const {
   Troubles all = troubles_;
   for (const auto& [number, row] : state_.versions.rows()) {
-    if (row.is_listed() && !row.disk->damage.empty()) all.try_emplace(number, row.disk->damage);
-    if (row.shared && !row.shared->good()) all.try_emplace(number, row.shared->damage);
+    if (row.is_listed() && !row.disk->damage.empty()) {
+      all.try_emplace(number, known_trouble(*row.disk));
+    }
+    if (row.shared && !row.shared->good()) all.try_emplace(number, known_trouble(*row.shared));
   }
   return all;
 }
@@ -100,12 +107,16 @@ bool VersionChoice::is_known() const {
 
 Error VersionChoice::not_wanted() const {
   if (elsewhere_) return not_here(fmt::format("not all of version {}", wanted_));
-  const bool hurt = is_known();
-  return {hurt ? Code::corrupt : Code::not_found,
-          fmt::format("version {} of job {} {}", wanted_, state_.name,
-                      hurt ? "is damaged: " + damage()[wanted_]
-                           : fmt::format("does not exist; `backstay ls {}` lists what there is",
-                                         state_.name))};
+  const std::string version = fmt::format("version {} of job {}", wanted_, state_.name);
+  if (!is_known()) {
+    return {Code::not_found, fmt::format("{} does not exist; `backstay ls {}` lists what there is",
+                                         version, state_.name)};
+  }
+  const Troubles all = damage();
+  const auto found = all.find(wanted_);  // missing where nothing is known against it
+  const auto [code, why] = found == all.end() ? Trouble{} : found->second;
+  const char* state = code == Code::corrupt ? "is damaged" : "cannot be brought back now";
+  return {code, fmt::format("{} {}{}{}", version, state, why.empty() ? "" : ": ", why)};
 }
 
 Error VersionChoice::nothing() const {
@@ -117,7 +128,9 @@ Error VersionChoice::nothing() const {
   const Troubles all = damage();
   if (all.empty()) return {Code::none, "no version of this job exists yet"};
   if (elsewhere_) return not_here("no version");
-  return {Code::corrupt,
+  const bool may_pass =
+      std::ranges::any_of(all, [](const auto& one) { return one.second.code == Code::io; });
+  return {may_pass ? Code::io : Code::corrupt,
           fmt::format("no version of job {} can be brought back: {}", state_.name, text_of(all))};
 }
 

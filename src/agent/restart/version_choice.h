@@ -24,15 +24,22 @@ class VersionChoice {
   std::optional<VersionOfRun> next();
   // This agent chooses: after a version that was given up comes the next one.
   bool goes_on() const;
-  // The version that next() gave last cannot be brought back. `elsewhere_nodes`: not 0 where so
-  // many nodes saved it, and what is missing is on others than this one.
+  // The version that next() gave last cannot be brought back. Code io: that may pass; else corrupt.
+  // `elsewhere_nodes`: not 0 where so many nodes saved it, and what is missing is on others than
+  // this one.
   void given_up(const Error& why, std::uint32_t elsewhere_nodes);
-  // Why there is none, once next() gave nullopt; code none: the job has no version.
+  // Why there is none, once next() gave nullopt; code none: the job has no version; io: one of them
+  // may be brought back another time; corrupt: all are damaged.
   Error nothing() const;
 
  private:
   RunId known_run(VersionNumber number) const;
-  using Troubles = std::map<VersionNumber, std::string, std::greater<>>;
+  struct Trouble {
+    Code code = Code::io;  // or corrupt
+    std::string why = {};
+  };
+  using Troubles = std::map<VersionNumber, Trouble, std::greater<>>;
+  static Trouble known_trouble(const StoredVersion& stored);
   static std::string text_of(const Troubles& troubles);
   Troubles damage() const;
   bool is_known() const;

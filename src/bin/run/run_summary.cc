@@ -159,9 +159,9 @@ std::string rest_text(const RunSummary& summary) {
   if (summary.newest_level == "captured") return " so far";
   const std::uint64_t rest = summary.versions - local;
   if (rest == 1)
-    return " (a newer one replaced the other before that was written; nothing is lost by that)";
+    return " (a newer one replaced the other before it was written; nothing is lost by that)";
   return fmt::format(
-      " (newer ones replaced the other {} before these were written; nothing is lost by that)",
+      " (newer ones replaced the other {} before they were written; nothing is lost by that)",
       rest);
 }
 

@@ -124,21 +124,25 @@ bool Runner::has_saved_and_ended(int code) const {
   if (!options_.transparent || !untouched) return false;
   if (code == SIGKILL || code == 128 + SIGKILL) return true;
   constexpr int left_mpi = 1;
-  return code == left_mpi && companions_of_ == LauncherKind::mpich && asked_to_stop_ns_ != 0 &&
-         newest().captured_ns >= asked_to_stop_ns_;
+  return code == left_mpi && asked_version_ && newest().version > *asked_version_;
 }
 
-// Takes signals that came with the program's end, while hosts were asked, or while captured files
-// were awaited: there is no program left to forward them to, and no new one is started. True: one
-// came.
-bool Runner::note_signals() {
+// Takes signals that came while captured files were awaited: the program has ended before, and the
+// signals stop nothing but the wait. True: one came.
+bool Runner::take_signals() {
   bool came = false;
+  while (const int signal = child_.pending()) came = came || signal != SIGUSR1;
+  return came;
+}
+
+// Takes signals that came with the program's end, or while hosts were asked: there is no program
+// left to forward them to, and no new one is started.
+void Runner::note_signals() {
   while (const int signal = child_.pending()) {
     if (signal == SIGUSR1) continue;
-    came = stopping_ = true;
+    stopping_ = true;
     if (signal != SIGINT) requeue_ = true;
   }
-  return came;
 }
 
 int Runner::cannot_start(const Error& error) const {
@@ -245,7 +249,7 @@ void Runner::interrupt() {
 void Runner::stop() {
   stopping_ = requeue_ = true;
   if (stage_ != Stage::running) return escalate();
-  asked_to_stop_ns_ = system_clock().wall_ns();
+  if (companions_of_ == LauncherKind::mpich) asked_version_ = newest().version;
   if (ask(true)) {
     enter(Stage::asked);
     return say("stop", fmt::format("asked the program to save and end; it has {}",

@@ -84,7 +84,8 @@ class Runner {
   Status start();
   Status start_meeting();
   std::vector<pollfd> watched() const;
-  bool note_signals();
+  bool take_signals();
+  void note_signals();
   bool has_saved_and_ended(int code) const;
   int wait_for_end();
   void watch();
@@ -131,10 +132,10 @@ class Runner {
   const OutputFile output_{STDOUT_FILENO};     // as it was before the first attempt
   Child child_;
   Stage stage_ = Stage::running;
-  std::uint64_t deadline_;              // of the stage
-  std::uint64_t began_ns_ = 0;          // the present attempt
-  std::uint64_t first_began_ns_ = 0;    // by the wall's clock; 0: nothing was started
-  std::uint64_t asked_to_stop_ns_ = 0;  // by the wall's clock; 0: it was not
+  std::uint64_t deadline_;                      // of the stage
+  std::uint64_t began_ns_ = 0;                  // the present attempt
+  std::uint64_t first_began_ns_ = 0;            // by the wall's clock; 0: nothing was started
+  std::optional<VersionNumber> asked_version_;  // the newest when MPICH's ranks were asked to stop
   bool stopping_ = false;
   bool requeue_ = false;
   bool busy_ = false;        // another run has the job

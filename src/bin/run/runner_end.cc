@@ -99,7 +99,7 @@ bool Runner::files_are_home() {
     told = true;
     say("captured_files", words);
   };
-  const Status home = settle_captured_files(config_, job_, tell, [&] { return !note_signals(); });
+  const Status home = settle_captured_files(config_, job_, tell, [&] { return !take_signals(); });
   if (home.ok()) return true;
   if (!told || home.error().code() == Code::again)
     say("captured_files",
