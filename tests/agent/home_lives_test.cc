@@ -89,7 +89,7 @@ class RandomLife {
     if (all.empty()) return;
     const VersionNumber number = ++last_;
     stored_[number] = store(machine_, number, all);
-    agent_->add(stored_[number]);
+    agent_->add(stored_[number], /*before=*/false);
   }
   // A program removes what is at its place.
   void remove() {

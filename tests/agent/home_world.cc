@@ -131,9 +131,9 @@ std::vector<std::string> mark_of(Machine& machine, VersionNumber version) {
   return paths;
 }
 
-void HomeAgent::add(const format::CommitRecord& record) {
+void HomeAgent::add(const format::CommitRecord& record, bool before) {
   plan_.captured(record.version);
-  plan_.recorded(record, 0);
+  plan_.recorded(record, 0, before);
 }
 
 void HomeAgent::run() {

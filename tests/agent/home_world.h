@@ -94,7 +94,8 @@ class HomeAgent {
                  .note = "/disk/placing",
                  .boot = std::to_string(machine.boots)}) {}
 
-  void add(const format::CommitRecord& record);
+  // `before`: the version was there before this agent began.
+  void add(const format::CommitRecord& record, bool before = true);
 
   // All that can be done now. Ends early where the machine has stopped.
   void run();

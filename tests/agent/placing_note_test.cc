@@ -53,6 +53,28 @@ TEST_F(PlacingNoteTest, TheNextAgentOfThisBootReadsIt) {
   EXPECT_EQ(found(again, x), "nothing") << "the note of that boot is gone";
 }
 
+TEST_F(PlacingNoteTest, ThatATemporaryFileWasMadeIsNotThatItWasRenamed) {
+  {
+    PlacingNote one = note();
+    one.made(x, {"/w/x", 20});
+    one.made(y, {y.path, 30});
+    one.add(y, {y.path, 30});
+  }
+  for (int turn = 0; turn < 2; ++turn) {  // the first one writes it again
+    PlacingNote next = note();
+    EXPECT_EQ(found(next, x), "/w/x 20");
+    ASSERT_NE(next.find(x), nullptr);
+    EXPECT_TRUE(next.find(x)->made_only);
+    ASSERT_NE(next.find(y), nullptr);
+    EXPECT_FALSE(next.find(y)->made_only);
+  }
+  PlacingNote next = note();
+  next.made(y, {y.path, 30});
+  EXPECT_TRUE(next.find(y)->made_only) << "it was taken for one to be brought again";
+  EXPECT_TRUE(next.take_back("/w/x").ok());
+  EXPECT_EQ(found(next, x), "nothing");
+}
+
 TEST_F(PlacingNoteTest, WithoutAPathOrABootNothingIsNoted) {
   PlacingNote none(files, "", "boot 1");
   none.add(x, {"/w/x", 20});

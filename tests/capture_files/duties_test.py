@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 from capturing import World, temporary_files  # noqa: E402
@@ -169,6 +170,27 @@ def hands_in_again(program, folder):
         writer.end()
         has(place, NEW, "an agent died before the version was local")
     print("a file is handed in again to another agent")
+
+
+def keeps_what_another_program_replaced(program, folder):
+    """The same; another program has put a newer file there before: the captured one is kept."""
+    with World(program) as world, place_in(folder, "replaced") as place:
+        start_with(world, place, "commit.1=hang", "backstayd")
+        writer = Program(world, place)
+        need(writer.do("write") == "closed", "not closed")
+        other = place / "other"
+        other.write_bytes(b"other")
+        later = time.time_ns() + 10**9
+        os.utime(other, ns=(later, later))
+        other.rename(place / "x")
+        need(world.kill("backstayd") == 1, "no agent")
+        writer.end()
+        has(place, b"other", "a newer file was replaced")
+        kept = [found.parent for found in job_of(world).rglob("commit.local")]
+        need(len(kept) == 1, f"the captured file is not kept: {kept}")
+        mark = wait_for(lambda: list(kept[0].glob("*.home")), "its mark")[0]
+        need(os.fsencode(place / "x") in mark.read_bytes(), "not named")
+    print("a file that another program has replaced is kept, also where its agent dies")
 
 
 def closes_local(program, folder):
@@ -410,10 +432,10 @@ def ends_the_wait(program, folder, wish):
 
 
 TESTS = {test.__name__: test for test in (
-    waits_for_its_agent, hands_in_again, closes_local, settles_leftovers, waits_for_the_mark,
-    follows_a_rename, calls_back_what_was_lost, brings_what_a_former_collector_had,
-    gives_up_for_a_killed_program, tries_again_at_the_end, ends_without_its_file,
-    run_can_be_ended)}
+    waits_for_its_agent, hands_in_again, keeps_what_another_program_replaced, closes_local,
+    settles_leftovers, waits_for_the_mark, follows_a_rename, calls_back_what_was_lost,
+    brings_what_a_former_collector_had, gives_up_for_a_killed_program, tries_again_at_the_end,
+    ends_without_its_file, run_can_be_ended)}
 
 
 def main():

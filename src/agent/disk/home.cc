@@ -40,6 +40,7 @@ void HomeWorker::look(const LookAtFiles& order) {
   Known& known = known_[order.record.version];
   known.record = order.record;
   known.node = order.node;
+  known.before = order.before;
   world_.answer(FilesLookedAt{order.record.version, found_in(known)});
 }
 
@@ -77,18 +78,20 @@ Result<FilesFound> HomeWorker::found_in(Known& known) {
   return found;
 }
 
-// A noted file without a temporary file was renamed.
+// A file that was about to be renamed, and has no temporary file, was renamed.
 void HomeWorker::find_placed(Known& known, FilesFound& found) {
+  const bool may_be_left = known.before && !found.marked;
   for (FileInVersion& file : found.files) {
     const auto* noted = note_.find({known.record.run, known.record.version, file.path});
+    if (noted == nullptr && !may_be_left) continue;
     const PlacingNote::Place place = noted == nullptr ? PlacingNote::Place{file.path, 0} : *noted;
     const auto temporary = world_.files->look(temporary_name(world_.job, place.to));
     if (temporary.ok()) remove_left(place.to);
     const bool renamed = !temporary.ok() && temporary.error().code() == Code::not_found;
-    if (noted == nullptr || !renamed) continue;
+    if (noted == nullptr || noted->made_only || !renamed) continue;
     file.stands_at = place.to;
     file.stands_ns = place.placed_ns;
-    known.unsynced.insert(parent_of(place.to));
+    known.unsynced[parent_of(place.to)] = false;
   }
 }
 
@@ -143,10 +146,13 @@ Result<HomeFile> HomeWorker::written(const BringFile& order, const Known& known)
   VersionFiles::Entry placed = entry->second;
   placed.file.path = order.to;
   placed.file.placed_ns = order.placed_ns;
-  const PlacingNote::File noted{known.record.run, order.version, order.path};
   return paths_.begin(*files_, placed, stop_, [&] {
-    note_.add(noted, {order.to, order.placed_ns});
+    note_.made(noted(order, known), {order.to, order.placed_ns});
   });
+}
+
+PlacingNote::File HomeWorker::noted(const BringFile& order, const Known& known) const {
+  return {known.record.run, order.version, order.path};
 }
 
 FileBrought HomeWorker::end(OnItsWay& one) {
@@ -161,16 +167,20 @@ FileBrought HomeWorker::end(OnItsWay& one) {
   }
   const FileBrought brought = bring_to_path(one);
   if (brought.how == Brought::home) {
-    known_.at(one.order->version).unsynced.insert(parent_of(one.order->to));
+    known_.at(one.order->version).unsynced.emplace(parent_of(one.order->to), true);
   }
   if (brought.code == Code::corrupt || brought.code == Code::io) opened_ = 0;  // read it again
   return brought;
 }
 
 FileBrought HomeWorker::bring_to_path(OnItsWay& one) {
+  const BringFile& order = *one.order;
   paths_.look_again(one.file);
+  if (one.file.comes()) {
+    note_.add(noted(order, known_.at(order.version)), {order.to, order.placed_ns});
+  }
   paths_.place(one.file);
-  if (!one.file.placed) one.file.temporary_stays = !note_.take_back(one.order->to).ok();
+  if (!one.file.placed) one.file.temporary_stays = !note_.take_back(order.to).ok();
   return paths_.finish(one.file);
 }
 
@@ -189,8 +199,11 @@ void HomeWorker::mark(const std::vector<const MarkHome*>& orders) {
       answer.status = Error(Code::internal, "a version that was not looked at");
       continue;
     }
-    for (const std::string& folder : std::exchange(known->second.unsynced, {})) {
-      const Status& synced = folders.at(folder);
+    for (const auto& [folder, placed] : std::exchange(known->second.unsynced, {})) {
+      // Whoever has removed a folder has removed the files there before. What was there in the life
+      // of another agent is not known.
+      const Status& status = folders.at(folder);
+      const Status synced = placed ? io::gone_is_fine(status) : status;
       if (!synced.ok()) answer.unsynced.emplace(folder, synced.error());
     }
     failpoint("home.5");
@@ -214,13 +227,12 @@ std::map<std::string, Status> HomeWorker::sync_folders(const std::vector<const M
   for (const MarkHome* order : orders) {
     const auto known = known_.find(order->version);
     if (known == known_.end()) continue;
-    for (const std::string& folder : known->second.unsynced) folders.emplace(folder, Status());
+    for (const auto& [folder, placed] : known->second.unsynced) folders.emplace(folder, Status());
   }
   Pieces syncs;
   for (auto& [folder, status] : folders) {
     syncs.emplace_back([this, &folder = folder, &status = status] {
-      // Whoever has removed a folder has removed the files there before.
-      status = io::gone_is_fine(world_.files->sync_directory(folder));
+      status = world_.files->sync_directory(folder);
     });
   }
   world_.at_once(syncs);

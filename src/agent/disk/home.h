@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,7 +60,9 @@ class HomeWorker {
   struct Known {
     format::CommitRecord record;
     NodeId node = 0;
-    std::set<std::string> unsynced = {};  // folders with files that were brought
+    bool before = false;  // this agent
+    // Folders with files that were brought. True: this thread has put all of them there.
+    std::map<std::string, bool> unsynced = {};
   };
   struct OnItsWay {
     const BringFile* order = nullptr;
@@ -79,6 +80,7 @@ class HomeWorker {
   Result<HomeFile> written(const BringFile& order, const Known& known);
   FileBrought end(OnItsWay& one);
   FileBrought bring_to_path(OnItsWay& one);
+  PlacingNote::File noted(const BringFile& order, const Known& known) const;
   void mark(const std::vector<const MarkHome*>& orders);
   std::map<std::string, Status> sync_folders(const std::vector<const MarkHome*>& orders);
   Status write_mark(const MarkHome& order) const;

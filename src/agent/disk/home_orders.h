@@ -18,6 +18,7 @@ namespace backstay::agent {
 struct LookAtFiles {  // answered by FilesLookedAt
   format::CommitRecord record;
   NodeId node = 0;
+  bool before = false;  // it was there before this agent began: another one may have left files
 };
 // Of a version that was looked at; answered by FileBrought.
 struct BringFile {

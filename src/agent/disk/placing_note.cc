@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t bytes_max = std::uint64_t{64} << 20;
 constexpr std::uint64_t rewrite_at_least = std::uint64_t{256} << 10;
+constexpr const char* made_beside = "made";
 constexpr const char* added = "add";
 constexpr const char* taken_back = "not";
 constexpr const char* marked_all = "mark";  // of the version
@@ -32,6 +33,10 @@ std::uint64_t number_of(std::string_view text) {
   std::uint64_t number = 0;
   (void)std::from_chars(text.begin(), text.end(), number, 16);
   return number;
+}
+
+const char* done_at(const PlacingNote::Place& place) {
+  return place.made_only ? made_beside : added;
 }
 
 // A field ends in a zero byte: no path has one.
@@ -88,7 +93,9 @@ Status PlacingNote::read() {
     const File file{number_of(line[run]), number_of(line[version]), std::string(line[path])};
     noted_.erase(file);
     if (line[what] == marked_all) forget(file.version);
-    if (line[what] == added) noted_[file] = {std::string(line[to]), number_of(line[placed])};
+    const bool made_only = line[what] == made_beside;
+    if (!made_only && line[what] != added) continue;
+    noted_[file] = {std::string(line[to]), number_of(line[placed]), made_only};
   }
   return {};
 }
@@ -96,7 +103,7 @@ Status PlacingNote::read() {
 Status PlacingNote::rewrite() {
   const std::string temporary = path_ + ".tmp";
   std::string text = boot_ + '\0';
-  for (const auto& [file, place] : noted_) text += line_of(added, file, place);
+  for (const auto& [file, place] : noted_) text += line_of(done_at(place), file, place);
   file_.reset();
   BACKSTAY_ASSIGN(auto made, files_.open(temporary, io::Open::create));
   BACKSTAY_TRY(made->write_at(0, bytes_of(text)));
@@ -121,10 +128,18 @@ Status PlacingNote::append(const char* done, const File& file, const Place& plac
   return written;
 }
 
+void PlacingNote::made(const File& file, const Place& place) {
+  note(file, {place.to, place.placed_ns, true});
+}
+
 void PlacingNote::add(const File& file, const Place& place) {
+  note(file, {place.to, place.placed_ns, false});
+}
+
+void PlacingNote::note(const File& file, const Place& place) {
   begin();
   noted_[file] = place;
-  if (file_ != nullptr) (void)append(added, file, place);
+  if (file_ != nullptr) (void)append(done_at(place), file, place);
 }
 
 Status PlacingNote::take_back(const std::string& to) {

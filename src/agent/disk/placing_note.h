@@ -1,9 +1,11 @@
-// The placing note: which captured files a home thread was about to rename to their paths, since
-// this machine was started (docs/protocol/home.md, "An agent that was killed").
+// The placing note: for which captured files a home thread has made temporary files, and which of
+// these it was about to rename to their paths, since this machine was started
+// (docs/protocol/home.md, "An agent that was killed").
 //
 // An agent that is killed between a file's rename and its version's mark leaves a file that its
 // program may rename or remove before the next agent looks. That agent knows that the rename was
-// done if the note names the file and there is no temporary file.
+// done if the note says that the file was about to be renamed, and there is no temporary file. That
+// one was made proves nothing but where it may lie: it may be gone with its folder.
 //
 // The note is never synced: it must outlive the agent, not the machine, and belongs to one boot. If
 // it cannot be written, files are brought once more, as if it did not exist. One thread; blocks on
@@ -32,6 +34,7 @@ class PlacingNote {
   struct Place {
     std::string to;  // the path to which it was renamed
     std::uint64_t placed_ns = 0;
+    bool made_only = false;  // there is a temporary file; it was not about to be renamed
   };
 
   // `path`: of the note's file; `boot`: of this start of the machine. No note where one is empty.
@@ -42,6 +45,8 @@ class PlacingNote {
   // Null: nothing is noted.
   const Place* find(const File& file);
   // Once there is a temporary file.
+  void made(const File& file, const Place& place);
+  // Just before its rename.
   void add(const File& file, const Place& place);
   // Nothing was renamed to `to`. Only if this succeeds may its temporary file be removed: without
   // both, the next agent would take what is noted, by an agent before this one too, for a file that
@@ -60,6 +65,7 @@ class PlacingNote {
   Status read();
   Status rewrite();
   Status take_back(const File& file);
+  void note(const File& file, const Place& place);
   Status append(const char* done, const File& file, const Place& place);
 
   io::FileSystem& files_;

@@ -22,7 +22,7 @@ void HomeFiles::begin_run() {
   if (!state_.files_come_home || std::exchange(began_, true)) return;
   for (const auto& [number, row] : state_.versions.rows()) {
     if (row.good()) {
-      local(*row.disk);
+      plan_.recorded(row.disk->record, state_.node, /*before=*/true);
     } else {
       at_home_.push_back(number);  // nothing can be brought of what is damaged
     }

@@ -33,12 +33,13 @@ bool may_pass(const Error& why) {
 
 void HomePlan::captured(VersionNumber version) { versions_.try_emplace(version); }
 
-void HomePlan::recorded(const format::CommitRecord& record, NodeId node) {
+void HomePlan::recorded(const format::CommitRecord& record, NodeId node, bool before) {
   Version& version = versions_[record.version];
   if (version.stage != Stage::expected) return;
   version.stage = Stage::unread;
   version.record = record;
   version.node = node;
+  version.before = before;
   version.trouble.reset();
 }
 
@@ -234,7 +235,7 @@ bool HomePlan::look_due(std::uint64_t now_ns) {
     return one.second.stage == Stage::unread && one.second.next_ns <= now_ns;
   });
   if (at == versions_.end()) return false;
-  works_.push_back({LookAtFiles{at->second.record, at->second.node}});
+  works_.push_back({LookAtFiles{at->second.record, at->second.node, at->second.before}});
   return true;
 }
 

@@ -46,8 +46,8 @@ class HomePlan {
   // Its files are in the pool, and it is on its way to the disk.
   void captured(VersionNumber version);
   // It is local. `node`: whose part is here. Also at the agent's start, of each version that is
-  // there.
-  void recorded(const format::CommitRecord& record, NodeId node);
+  // there: `before`.
+  void recorded(const format::CommitRecord& record, NodeId node, bool before = false);
   // Its bytes will not reach the disk.
   void failed(VersionNumber version, const Error& why);
   // It was removed.
@@ -121,6 +121,7 @@ class HomePlan {
     Stage stage = Stage::expected;
     format::CommitRecord record = {};
     NodeId node = 0;
+    bool before = false;                      // this agent
     std::vector<File> files = {};             // in the order in which they are brought
     std::size_t open = 0;                     // files that are not at home
     std::size_t untried = 0;                  // of these: neither brought, kept nor failed

@@ -174,10 +174,8 @@ Status Collector::put_in_again(PendingFile& file, client::Writer& writer) {
   return {};
 }
 
-// True: an agent before this one has brought it. A version that this one does not know was at home
-// and removed since; or it was lost, and another program has removed or replaced the placeholder.
-// Else this one does not bring it any more.
-bool Collector::was_brought_or_call_back(const PendingFile& file, client::Writer& writer) {
+// True: an agent before this one has brought it. Else this one does not bring it any more.
+bool Collector::was_brought_or_call_back(const PendingFile& file, client::Writer& writer) const {
   if (!wait_for_tables(file.path, writer).ok()) return false;
   Status called_back = writer.move(file.of_run(), file.path, "", 0);
   const bool unknown = !called_back.ok() && called_back.error().code() == Code::not_found;
@@ -185,7 +183,21 @@ bool Collector::was_brought_or_call_back(const PendingFile& file, client::Writer
     called_back = writer.move(file.of_run(), file.named, "", 0);
   }
   const Code code = called_back.ok() ? Code::ok : called_back.error().code();
-  return code == Code::state || code == Code::not_found;
+  return code == Code::state || (code == Code::not_found && !is_lost(file));
+}
+
+// Of a version that the agent does not know. It was at home and is removed; or it was lost, and
+// another program has removed or replaced the placeholder. What the agent will keep is handed in
+// again. Where an older file stands now that would be replaced: its program wants it there.
+bool Collector::is_lost(const PendingFile& file) const {
+  if (file.is_replaced_by_newer()) return true;
+  if (file.is_replaced()) {
+    spdlog::warn(
+        "another file is at the path of one whose version is gone; if it was not at its place "
+        "before, it is lost job={} file={}",
+        job_, file.path);
+  }
+  return false;
 }
 
 // The agent answers once it has read the tables of all versions. As no file lies below a file, it

@@ -114,7 +114,8 @@ class Collector {
   void drop_placed(PendingFile& file);
   void warn_of_return(const std::string& path, const Error& why) const;
   Status put_in_again(PendingFile& file, client::Writer& writer);
-  static bool was_brought_or_call_back(const PendingFile& file, client::Writer& writer);
+  bool was_brought_or_call_back(const PendingFile& file, client::Writer& writer) const;
+  bool is_lost(const PendingFile& file) const;
   static Status wait_for_tables(const std::string& path, client::Writer& writer);
   Status settle_at_its_path(PendingFile& file, client::Writer& writer);
   void bring_and_note(const File& file, Lock& lock);

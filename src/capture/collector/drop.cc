@@ -9,10 +9,9 @@
 namespace backstay::files {
 
 // An agent that was not told of a rename may have brought the file, or be at it. No file with these
-// bytes is to stay but at the path `stays`.
+// bytes is to stay but at the path `stays`. Precondition: wait_for_tables().
 Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& stays,
                        client::Writer& writer) {
-  (void)wait_for_tables(one.path, writer);
   const Status dropped = writer.move(one.version, one.path, "", 0);
   if (!dropped.ok() && dropped.error().code() == Code::agent_lost) return dropped;
   // Another file may have as many bytes and the same time of change.
@@ -35,8 +34,9 @@ Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
     const Lock lock(mutex_);
     all = file.elsewhere;
   }
+  std::erase_if(all, [&](const auto& one) { return one.told == writer.run(); });
+  if (!all.empty()) (void)wait_for_tables(file.path, writer);
   for (const PendingFile::Elsewhere& one : all) {
-    if (one.told == writer.run()) continue;
     const Status marked = drop_and_mark(one, file.path, writer);
     if (!marked.ok() && marked.error().code() == Code::agent_lost) return marked;
   }
@@ -58,6 +58,7 @@ Status Collector::drop_here(PendingFile& file, const std::string& path, client::
   BACKSTAY_TRY(drop_elsewhere(file, writer));
   PendingFile::Elsewhere here = file.elsewhere_of();
   if (writer.run() == file.run) here.path = path;
+  (void)wait_for_tables(path, writer);
   return drop_and_mark(here, path, writer);
 }
 

@@ -120,6 +120,17 @@ bool PendingFile::has_left() const {
   return !stands() && Elsewhere{{}, path, bytes, modified}.stands();
 }
 
+bool PendingFile::is_replaced() const {
+  struct stat there = {};
+  return !stands() && !Elsewhere{{}, path, bytes, modified}.stands() &&
+         ::lstat(path.c_str(), &there) == 0;
+}
+
+bool PendingFile::is_replaced_by_newer() const {
+  struct stat there = {};
+  return is_replaced() && ::lstat(path.c_str(), &there) == 0 && is_older_than(there, placed_ns);
+}
+
 std::string PendingFile::name_now() const {
   if (stands()) return path;
   char text[path_max];

@@ -44,6 +44,10 @@ struct PendingFile {
   // Its placeholder has no name any more: an agent has brought the file, or the program has removed
   // the placeholder or put another file in its place.
   bool has_left() const;
+  // Another file stands under its name.
+  bool is_replaced() const;
+  // And the agent would leave it there.
+  bool is_replaced_by_newer() const;
   // The name under which its placeholder stands now; "": under none.
   std::string name_now() const;
   // Nothing was written since `before` was synced, and the file at its place is as it was.
