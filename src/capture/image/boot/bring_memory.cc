@@ -53,10 +53,12 @@ bool touches(const Area& area, const Area& next) {
 
 // An area that has no page, between two others of one mapping of the program's (mprotect). The
 // kernel makes one mapping of all three again only if they are one before their first pages are
-// there; else the program could not move or resize it any more (mremap).
+// there; else the program could not move or resize it any more (mremap). One that may not even be
+// read is a guard, or room that is kept: nothing is to be joined there.
 bool joins_others(const Tables& tables, const Area& area) {
   const bool inner = &area != tables.areas.begin() && &area + 1 != tables.areas.end();
-  return inner && touches(*(&area - 1), area) && touches(area, *(&area + 1));
+  return inner && (area.protection & PROT_READ) != 0 && touches(*(&area - 1), area) &&
+         touches(area, *(&area + 1));
 }
 
 bool map_as_it_was(const Tables& tables, const Area& area, bool filled) {
