@@ -84,11 +84,12 @@ void HomeWorker::find_placed(Known& known, FilesFound& found) {
   for (FileInVersion& file : found.files) {
     const auto* noted = note_.find({known.record.run, known.record.version, file.path});
     if (noted == nullptr && !may_be_left) continue;
+    const bool was_to_be_renamed = noted != nullptr && !noted->made_only;
     const PlacingNote::Place place = noted == nullptr ? PlacingNote::Place{file.path, 0} : *noted;
     const auto temporary = world_.files->look(temporary_name(world_.job, place.to));
-    if (temporary.ok()) remove_left(place.to);
+    if (temporary.ok()) remove_left(place.to);  // `noted` goes with it
     const bool renamed = !temporary.ok() && temporary.error().code() == Code::not_found;
-    if (noted == nullptr || noted->made_only || !renamed) continue;
+    if (!was_to_be_renamed || !renamed) continue;
     file.stands_at = place.to;
     file.stands_ns = place.placed_ns;
     known.unsynced[parent_of(place.to)] = false;
