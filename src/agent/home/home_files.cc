@@ -91,7 +91,7 @@ void HomeFiles::answer(ConnectionId connection, const wire::MoveHome& wanted, co
   state_.outbox.send(connection, std::move(answer), {});
 }
 
-// Before the thread gets its next orders: it may look at a held file each time that somebody asks.
+// Before the thread gets its next orders: each question may make it look at a held file once more.
 void HomeFiles::answer_movers() {
   std::erase_if(movers_, [&](const Mover& mover) {
     const Status done = moved(mover.wanted);

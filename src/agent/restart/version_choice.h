@@ -25,8 +25,7 @@ class VersionChoice {
   // This agent chooses: after a version that was given up comes the next one.
   bool goes_on() const;
   // The version that next() gave last cannot be brought back. Code io: that may pass; else corrupt.
-  // `elsewhere_nodes`: not 0 where so many nodes saved it, and what is missing is on others than
-  // this one.
+  // `elsewhere_nodes`: on how many nodes it was saved, if other ones have what is missing; else 0.
   void given_up(const Error& why, std::uint32_t elsewhere_nodes);
   // Why there is none, once next() gave nullopt; code none: the job has no version; io: one of them
   // may be brought back another time; corrupt: all are damaged.
