@@ -74,7 +74,7 @@ while line := sys.stdin.readline():
 
 
 # The end of its memory leaves, and returns; then the rest is written, which the kernel watches no
-# more. At each line one of these, and a checksum of all.
+# more, and written again. At each line one of these, and a checksum of all.
 LEAVES = """
 import ctypes, mmap, random, sys, zlib
 libc = ctypes.CDLL(None, use_errno=True)
@@ -92,16 +92,22 @@ room = map_at(None, 3 * PAGES, 0, 0)
 start = map_at(room + PAGES * PAGE, PAGES, 3, 16)
 end, away = start + (PAGES - END) * PAGE, room + (2 * PAGES + END) * PAGE
 ctypes.memmove(start, random.Random(1).randbytes(PAGES * PAGE), PAGES * PAGE)
+def leave():
+    move(end, away)
+    return away
+def come_back():
+    move(away, end)
+    write(7)
+    return end
+def write(value):
+    for page in range(0, PAGES - END, 100):
+        ctypes.memset(start + page * PAGE, value, PAGE)
+    return place
 place = end
+steps = [leave, come_back, lambda: write(8), lambda: write(9)]
 while line := sys.stdin.readline():
-    if line == "one\\n" and place == end:
-        move(end, away)
-        place = away
-    elif line == "one\\n":
-        move(away, end)
-        place = end
-        for page in range(0, PAGES - END, 100):
-            ctypes.memset(start + page * PAGE, 7, PAGE)
+    if line == "one\\n":
+        place = steps.pop(0)()
     total = zlib.crc32(ctypes.string_at(start, (PAGES - END) * PAGE))
     print(zlib.crc32(ctypes.string_at(place, END * PAGE), total), flush=True)
 """
@@ -153,17 +159,17 @@ def test_random_changes_come_back(value, pool, memory):
     assert kept_once > 10 and kept_first > 2, sizes
 
 
-def test_a_part_that_leaves_and_returns(pool, memory):
+def test_a_part_that_leaves_and_returns(pool, memory, steps):
     lines = Lines()
     with started(pool, lines, 1, program=LEAVES) as life:
         lines.say("look")
         image, _ = take_image(life, memory, None)
-        for _ in range(2):
+        for _ in range(steps):
             said = lines.say("one")
             image, _ = take_image(life, memory, image)
         life.kill()
         life = bring_back(pool, memory, image, lines.to_read, lines.out_write)
-        assert lines.say("look") == said
+        assert lines.say("look") == said, f"after {steps} steps"
         life.kill()
 
 
@@ -175,7 +181,8 @@ def main():
         return 77
     began = time.monotonic()
     test_a_device_may_write_unseen(pool, memory)
-    test_a_part_that_leaves_and_returns(pool, memory)
+    for steps in (2, 3, 4):
+        test_a_part_that_leaves_and_returns(pool, memory, steps)
     test_random_changes_come_back(value, pool, memory)
     assert time.monotonic() - began < END_S * 2
     return 0

@@ -198,6 +198,12 @@ bool read_pagemap(long fd, const Area& area, Which which, Row<Run>& runs, Troubl
   return true;
 }
 
+// How this area is watched from now on.
+Watching watch_area(long fd, const Area& area, Watching wanted) {
+  if (wanted == Watching::off || is_watched(fd, area)) return wanted;
+  return watch::add(area) ? Watching::begins : Watching::off;
+}
+
 }  // namespace
 
 bool without_scan = false;
@@ -222,6 +228,32 @@ bool is_written(const Area& page) {
   return count == 1;
 }
 
+bool each_unwritten(const Area& area, VisitUnwritten visit) {
+  static Range ranges[64];
+  const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  Scan scan{sizeof scan,
+            scan_watched_alone,
+            area.start,
+            area.end,
+            0,
+            reinterpret_cast<uint64_t>(ranges),
+            sizeof ranges / sizeof ranges[0],
+            0,
+            scan_written,
+            scan_written,
+            scan_present | scan_swapped,
+            scan_present | scan_swapped};
+  bool good = fd >= 0;
+  while (good && scan.start < area.end) {
+    const long count = system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
+    good = count >= 0;
+    for (long i = 0; i < count && good; ++i) good = visit(ranges[i].start, ranges[i].end);
+    scan.start = scan.walk_end;
+  }
+  sys_close(fd);
+  return good;
+}
+
 void forget_writes(const Area& area) {
   const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   Scan scan{sizeof scan, scan_watched_alone | scan_and_watch, area.start, area.end, 0, 0, 0, 0, 0,
@@ -243,13 +275,11 @@ void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs
       trouble << "/proc/self/pagemap cannot be read (error " << -fd << ")";
       return;
     }
-    // Once another mapping was moved (mremap) and has become a part of this one, the kernel watches
-    // it no more, yet keeps what it noted of its pages.
-    if (watching == Watching::goes_on && !is_watched(fd, area)) watching = Watching::begins;
-    if (which != Which::present || !watch::add(area)) watching = Watching::off;
+    watching = which == Which::present ? watch_area(fd, area, watching) : Watching::off;
     bool found = !without_scan && scan_pages(fd, area, which, watching, runs, full);
     if (!found && !full && watching != Watching::off) {
       runs.resize(before);  // a part of it is not watched
+      watch::add(area);
       found = scan_pages(fd, area, which, Watching::off, runs, full);
     }
     if (!found && !full) {

@@ -26,6 +26,11 @@ enum class Watching {
 // Of one watched page that is there; from now on it counts as unwritten.
 bool is_written(const Area& page);
 
+// Calls visit(start, end) for each part of a watched area whose pages are there and count as
+// unwritten, until one returns false. False: not all were visited.
+using VisitUnwritten = bool (*)(uint64_t start, uint64_t end);
+bool each_unwritten(const Area& area, VisitUnwritten visit);
+
 // All pages of a watched area that are there count as unwritten from now on.
 void forget_writes(const Area& area);
 

@@ -4,8 +4,8 @@
 //
 // The notes belong to the mapping: memory that is mapped anew, moved or not watched yet counts as
 // written. The kernel also ends the watch of a mapping once another one was moved (mremap) and has
-// become a part of it: then all of it counts as written. The control thread holds the descriptor; a
-// child that the program forks is not watched.
+// become a part of it: then all of it counts as written, and what was noted of it is removed. The
+// control thread holds the descriptor; a child that the program forks is not watched.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -15,7 +15,8 @@ namespace backstay::image::watch {
 // False: this kernel, or the machine's settings, have nothing of the kind; or this kernel takes
 // memory for unwritten that was moved (mremap), as early ones do.
 bool begin();
-// From now on. What is watched already stays so. False: not this one.
+// From now on: all of its pages count as written, those too that were watched already. False: not
+// this one.
 bool add(const Area& area);
 // As add(); and all pages that are there count as unwritten from now on. An area that cannot be
 // watched counts as written.
