@@ -2,7 +2,7 @@
 zeroed, mapped anew, moved and given back, and the same process out of the chunks.
 
 The test plays the companion (companion.py). BACKSTAY_SEED repeats a run.
-Usage: kept_test.py BOOT
+Usage: kept_test.py BOOT PROGRAMS
 """
 
 import contextlib
@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 
 from booted import END_S, seed
-from companion import Companion, Lines, bring_back, new_pool, take_image
+from companion import CHUNK, Companion, Lines, bring_back, new_pool, take_image
+
+PROGRAMS = Path(sys.argv[2]).resolve()
 
 # Changes its memory in a random way at each line that it reads, and prints a checksum of all.
 PROGRAM = """
@@ -173,6 +175,20 @@ def test_a_part_that_leaves_and_returns(pool, memory, steps):
         life.kill()
 
 
+def test_a_page_behind_the_last_kept_chunk(pool, memory):
+    lines = Lines()
+    life = Companion(pool, ["--", f"{PROGRAMS}/image_low"], lines.to_read, lines.out_write)
+    lines.say("look")
+    image, _ = take_image(life, memory, None)
+    said = lines.say("one")
+    image, filled = take_image(life, memory, image)
+    assert len(image) - filled == CHUNK, "one chunk is to be kept"
+    life.kill()
+    life = bring_back(pool, memory, image, lines.to_read, lines.out_write)
+    assert lines.say("look") == said
+    life.kill()
+
+
 def main():
     value = seed()
     pool, memory = new_pool()
@@ -183,6 +199,7 @@ def main():
     test_a_device_may_write_unseen(pool, memory)
     for steps in (2, 3, 4):
         test_a_part_that_leaves_and_returns(pool, memory, steps)
+    test_a_page_behind_the_last_kept_chunk(pool, memory)
     test_random_changes_come_back(value, pool, memory)
     assert time.monotonic() - began < END_S * 2
     return 0

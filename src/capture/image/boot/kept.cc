@@ -107,8 +107,10 @@ void give_offsets(const Row<Area>& areas, Row<Run>& runs, uint64_t kept_bytes) {
     run.version = 0;
     while (area->end <= run.address) ++area;
     Run* last = count > 0 ? &runs[count - 1] : nullptr;
-    if (last != nullptr && last->address >= area->start && end_of(*last) == run.address &&
-        last->offset + last->pages * page_bytes == run.offset) {
+    const bool follows = last != nullptr && last->address >= area->start &&
+                         end_of(*last) == run.address &&
+                         last->offset + last->pages * page_bytes == run.offset;
+    if (follows && run.offset != kept_bytes) {  // only pages behind that are read
       last->pages += run.pages;
     } else {
       runs[count++] = run;
