@@ -81,6 +81,28 @@ def look():
     assert len(parts) == 1, "they stay apart"
 look()
 """,
+    "numbers that look like a lock with the thread's id": f"""
+import struct
+memory, me = map_pages({WITHOUT_FILE}), os.getpid()
+numbers = [
+    3, 0, 0, 0, 0, 0, me, 0, 0, 0, 0, 0, 0, 0,  # as before the size of a chunk of malloc
+    3, 0, 1, 1, 0, 0, me, 0, 0, 0, 7, 0, 0, 0,
+    1, 1, me, 1, 1, 0, 7, 0, 0, 0,
+]
+ctypes.memmove(memory, struct.pack(f"{{len(numbers)}}I", *numbers), 4 * len(numbers))
+""",
+    "a lock that ends in a page of zeros": f"""
+memory = map_pages({WITHOUT_FILE})
+attributes, mutex = ctypes.create_string_buffer(64), ctypes.c_void_p(memory + PAGE - 24)
+assert libc.pthread_mutexattr_init(attributes) == 0
+assert libc.pthread_mutexattr_settype(attributes, 2) == 0  # PTHREAD_MUTEX_ERRORCHECK
+assert libc.pthread_mutex_init(mutex, attributes) == 0
+assert libc.pthread_mutex_lock(mutex) == 0
+readable = [1]
+def look():
+    assert libc.pthread_mutex_unlock(mutex) == 0, "it is another thread's"
+    assert libc.pthread_mutex_lock(mutex) == 0
+""",
     "a shared mapping that is longer than its removed file": f"""
 memory = map_pages({SHARED}, removed(file_of(3)))
 readable = [0, 1, 2]

@@ -92,6 +92,23 @@ void thread_main(void* argument) {
   return_to(thread.frame);
 }
 
+// Contents of files are no memory.
+bool may_hold_locks(const Area& area) {
+  return (area.protection & PROT_WRITE) != 0 && (area.flags & area_is_content) == 0;
+}
+
+// A lock that begins in a run may end in the next one, or in pages that are zeros and so in no run.
+// Behind the end of a mapped file there is nothing.
+LockRange lock_range(const Tables& tables, const Area& area, uint64_t index) {
+  const Run& run = tables.runs[index];
+  const uint64_t end = run.address + run.pages * page_bytes;
+  const Run* next = index + 1 < tables.runs.size() ? &tables.runs[index + 1] : nullptr;
+  uint64_t readable_end = end;
+  if (next != nullptr && next->address == end && end < area.end) readable_end += page_bytes;
+  if (area.kind == static_cast<uint32_t>(AreaKind::anonymous)) readable_end = area.end;
+  return LockRange{run.address, end, readable_end};
+}
+
 const Thread* leader_of(const Tables& tables) {
   for (const Thread& thread : tables.threads) {
     if ((thread.flags & thread_leader) != 0) return &thread;
@@ -133,8 +150,10 @@ void renew_thread_ids(const Tables& tables) {
     auto* word = reinterpret_cast<uint32_t*>(thread.clear_tid);
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
   }
-  for (const Run& run : tables.runs) {
-    if (is_writable(tables, run)) renew_locks(run.address, run.pages * page_bytes, ids);
+  const Area* area = tables.areas.begin();
+  for (uint64_t i = 0; i < tables.runs.size(); ++i) {
+    while (area->end <= tables.runs[i].address) ++area;
+    if (may_hold_locks(*area)) renew_locks(lock_range(tables, *area, i), ids);
   }
 }
 

@@ -1,7 +1,5 @@
 #include "capture/image/boot/mutexes.h"
 
-#include <linux/mman.h>
-
 namespace backstay::image {
 
 namespace {
@@ -14,7 +12,9 @@ struct Mutex {
   uint32_t users;
   uint32_t kind;
   uint32_t spins;
+  uint64_t neighbours[2];  // in the thread's list of robust mutexes
 };
+static_assert(sizeof(Mutex) == 40);
 constexpr uint32_t kind_mask = 3;
 constexpr uint32_t kind_recursive = 1;
 constexpr uint32_t kind_checking = 2;
@@ -23,13 +23,14 @@ constexpr uint32_t inherits = 32;
 constexpr uint32_t kind_known = kind_mask | robust | inherits | 64 | 128 | 256 | 512;
 constexpr uint32_t lock_owner = 0x3fffffff;  // FUTEX_TID_MASK
 
-// A held mutex that knows its owner. Four fields must fit, so that data is not taken for one.
+// A held mutex that knows its owner.
 bool is_held(const Mutex& mutex) {
   const bool knows = (mutex.kind & (robust | inherits)) != 0;
   const uint32_t kind = mutex.kind & kind_mask;
   if ((mutex.kind & ~kind_known) != 0 || mutex.users == 0 || mutex.users > threads_max)
     return false;
   if (!knows && kind != kind_recursive && kind != kind_checking) return false;
+  if (!knows && (mutex.spins | mutex.neighbours[0] | mutex.neighbours[1]) != 0) return false;
   if (kind == kind_recursive ? mutex.count == 0 : mutex.count != 0) return false;
   return knows ? (mutex.lock & lock_owner) == mutex.owner : mutex.lock == 1 || mutex.lock == 2;
 }
@@ -42,18 +43,28 @@ struct ReadWriteLock {
   uint32_t phase, writers_futex, zeros[2];
   uint32_t writer;
   uint32_t shared;
+  uint64_t more_zeros[2];
+  uint32_t preference;
+  uint32_t padding;
 };
+static_assert(sizeof(ReadWriteLock) == 56);
 constexpr uint32_t held_for_writing = 3;  // the phase is that of a writer, who has it
 constexpr uint32_t flags = 7;
 constexpr uint32_t handed_over = 0x80000000;
 constexpr uint32_t is_waited_for = 2;
+constexpr uint32_t is_taken = 1;  // both futexes, from before the writer's id is there to its end
+constexpr uint32_t preferences = 3;
 
+// The fields before the writer's id alone also fit the end of one chunk of malloc and the size of
+// the next one.
 bool is_held(const ReadWriteLock& lock) {
+  const uint64_t zeros = lock.zeros[0] | lock.zeros[1] | lock.more_zeros[0] | lock.more_zeros[1];
   return (lock.readers & held_for_writing) == held_for_writing &&
          lock.readers / (flags + 1) <= threads_max &&
-         (lock.writers & ~handed_over) <= threads_max && (lock.phase & ~is_waited_for) <= 1 &&
-         (lock.writers_futex & ~is_waited_for) <= 1 && lock.zeros[0] == 0 && lock.zeros[1] == 0 &&
-         lock.shared <= 1;
+         (lock.writers & ~handed_over) <= threads_max &&
+         (lock.phase & ~is_waited_for) == is_taken &&
+         (lock.writers_futex & ~is_waited_for) == is_taken && lock.shared <= 1 &&
+         lock.preference < preferences && zeros == 0;
 }
 
 void renew(Mutex& mutex, const NewIds& ids) {
@@ -88,19 +99,12 @@ uint32_t NewIds::renewed(uint32_t before) const {
   return before;
 }
 
-bool is_writable(const Tables& tables, const Run& run) {
-  for (const Area& area : tables.areas) {
-    if (run.address >= area.start && run.address < area.end) {
-      return (area.protection & PROT_WRITE) != 0;
-    }
-  }
-  return false;
-}
-
-void renew_locks(uint64_t address, uint64_t bytes, const NewIds& ids) {
-  for (uint64_t at = address; at + sizeof(Mutex) <= address + bytes; at += 8) {
+void renew_locks(const LockRange& range, const NewIds& ids) {
+  for (uint64_t at = range.start; at < range.end; at += 8) {
+    const uint64_t left = range.readable_end - at;
+    if (left < sizeof(Mutex)) return;
     renew(*reinterpret_cast<Mutex*>(at), ids);
-    if (at + sizeof(ReadWriteLock) > address + bytes) continue;
+    if (left < sizeof(ReadWriteLock)) continue;
     auto* lock = reinterpret_cast<ReadWriteLock*>(at);
     if (ids.holds(lock->writer) && is_held(*lock)) lock->writer = ids.renewed(lock->writer);
   }

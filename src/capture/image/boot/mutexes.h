@@ -24,10 +24,14 @@ class NewIds {
   uint32_t least_ = ~0U, greatest_ = 0;
 };
 
-// Whether the run lies in memory that the program may write.
-bool is_writable(const Tables& tables, const Run& run);
+// Where locks may begin, and up to where memory can be read.
+struct LockRange {
+  uint64_t start = 0, end = 0, readable_end = 0;
+};
 
-// Renews the owner of each lock of glibc that is held in this range by one of the old ids.
-void renew_locks(uint64_t address, uint64_t bytes, const NewIds& ids);
+// Renews the owner of each lock of glibc that is held by one of the old ids and begins in this
+// range. Nothing tells where locks lie. So the program's data may look like one: all fields of a
+// lock must have values that only a held one has.
+void renew_locks(const LockRange& range, const NewIds& ids);
 
 }  // namespace backstay::image
