@@ -141,7 +141,8 @@ def watch_from_now(life, image):
     return watched == 1
 
 
-def bring_back(pool, memory, image, stdin, stdout, watched=False):
+def bring_back(pool, memory, image, stdin, stdout, watched=False, goes_on=True):
+    """`goes_on`: else it is as it was, and waits for GO."""
     life = Companion(pool, ["--bring-back"], stdin, stdout)
     table = struct.unpack_from("<Q", image, len(image) - 64 + 16)[0]
     tail = os.memfd_create("table")
@@ -155,7 +156,8 @@ def bring_back(pool, memory, image, stdin, stdout, watched=False):
     if watched:
         assert watch_from_now(life, image), "the writes are not watched"
     life.ask(SETTLE)
-    life.tell(GO)
+    if goes_on:
+        life.tell(GO)
     return life
 
 
