@@ -75,7 +75,9 @@ bool PendingFile::is_older_than(const struct stat& there, std::uint64_t placed_a
 Status PendingFile::place() {
   if (!memory.valid()) return Error(Code::internal, "its bytes are with the agent only");
   const std::lock_guard guard(sink_mutex);
-  const Kept kept = keep_direct({memory.get(), target.get(), opened, true});
+  Finished finished{memory.get(), target.get(), opened, true};
+  const Kept kept = keep_direct(finished);
+  opened = finished.opened;
   if (kept.error == 0 && (placed.st_mode & 07777U) != mode) {
     (void)::fchmod(kept.placed >= 0 ? kept.placed : target.get(), mode);
   }

@@ -55,9 +55,10 @@ struct PendingFile {
   // Its placeholder goes, where it still stands at the path.
   void remove_placeholder() const;
 
-  Fd memory;                // the bytes; invalid once the agent's disk has them and memory is short
-  Fd target;                // the placeholder; held open, so that no other file gets its inode
-  struct stat opened = {};  // size and time of change, when the program opened it
+  Fd memory;  // the bytes; invalid once the agent's disk has them and memory is short
+  Fd target;  // the placeholder; held open, so that no other file gets its inode
+  // Size and time of change, when the program opened it, or as our own try to write it left it.
+  struct stat opened = {};
   struct stat placed = {};  // when it came here
   std::uint64_t bytes = 0;
   struct timespec modified = {};

@@ -213,13 +213,15 @@ int Keeper::sync(const std::shared_ptr<Node>& node) {
 
 // Precondition: moving, in memory; no name changes.
 int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
+  files::Finished finished{node->memory.get(), node->target.get(), node->opened,
+                           sync || node->synced != 0};
   files::Kept kept;
   {
     const std::lock_guard guard(sink_mutex);
-    kept = files::keep_direct(
-        {node->memory.get(), node->target.get(), node->opened, sync || node->synced != 0});
+    kept = files::keep_direct(finished);
   }
   failpoint("mount.placed");
+  node->opened = finished.opened;
   if (kept.error != 0) return kept.error;
   let_go(*node);
   if (kept.placed < 0) return 0;
@@ -265,8 +267,10 @@ int Keeper::make_real_from_memory(const std::shared_ptr<Node>& node, bool sync) 
     error = place(node, sync);
     arrive(node, Fd());
   } else {
+    files::Finished finished{node->memory.get(), node->target.get(), node->opened, sync};
     const std::lock_guard guard(sink_mutex);
-    error = files::write_in_place({node->memory.get(), node->target.get(), node->opened, sync});
+    error = files::write_in_place(finished);
+    node->opened = finished.opened;
   }
   if (error == 0) let_go(*node);
   if (error == 0) files::count_real(size_of(*node));
