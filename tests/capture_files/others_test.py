@@ -12,18 +12,131 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from capturing import World  # noqa: E402
+from capturing import World, temporary_files  # noqa: E402
+from processes import wait_for  # noqa: E402
 
 MIB = 1 << 20
+NEW = b"new!" * (MIB // 4)
+# One file is at its place before `x` is written: from then on the agent sees when another program
+# has put a file there. It stands still before it brings `x` until the test has touched that.
+WRITE = """
+import os, sys
+def write(name):
+    with open(name, 'wb') as f: f.write(b'new!' * 262144)
+write('first')
+os.chmod('first', 0o644)
+write('x')
+print('pending', flush=True)
+sys.stdin.read()
+"""
 
 
 def need(condition, what):
     if not condition:
         sys.exit(what)
+
+
+@contextlib.contextmanager
+def place_in(folder, name):
+    place = folder / name / "d"
+    shutil.rmtree(folder / name, ignore_errors=True)
+    place.mkdir(parents=True)
+    (place / "x").write_bytes(b"old" * 1000)
+    yield place
+
+
+def is_stopped(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def touched(world, place, touch, command="exec"):
+    """`touch` is called while `x` is on its way. What came of the program."""
+    subprocess.run([world.program, "agent", "start"], check=True, stdout=subprocess.DEVNULL,
+                   env={**world.env, "BACKSTAY_FAILPOINT": "home.1=stop@2"})
+    agent = wait_for(lambda: world.pids("backstayd"), "an agent")[0]
+    more = ["--retries", "0"] if command == "run" else []
+    words = [world.program, command, *more, "--job", "test", "--capture-files", f"{place}/**", "--",
+             sys.executable, "-c", f"import os; os.chdir({str(place)!r})\n{WRITE}"]
+    with subprocess.Popen(list(map(str, words)), env=world.env, cwd=world.folder, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as running:
+        try:
+            need(running.stdout.readline() == "pending\n", "the program did not write")
+            wait_for(lambda: is_stopped(agent), "the agent to stand still")
+            touch()
+        finally:
+            os.kill(agent, signal.SIGCONT)
+        said, errors = running.communicate(timeout=120)
+    return running.returncode, said, errors
+
+
+def listed(world):
+    job = next((world.folder / "versions").glob("test.files.*")).name
+    return subprocess.run([world.program, "ls", "--files", job], env=world.env, text=True,
+                          stdout=subprocess.PIPE, check=False).stdout
+
+
+def other_attributes(program, folder):
+    """Its mode, its names: the bytes come to what stands there."""
+    def mode(place):
+        (place / "x").chmod(0o600)
+
+    def name(place):
+        os.link(place / "x", place / "y")
+
+    def there_and_back(place):
+        (place / "x").rename(place / "y")
+        (place / "y").rename(place / "x")
+
+    for touch in (mode, name, there_and_back):
+        with World(program) as world, place_in(folder, touch.__name__) as place:
+            code, _, errors = touched(world, place, lambda: touch(place))
+            need(code == 0 and errors == "", f"{touch.__name__}: {code} {errors}")
+            need((place / "x").read_bytes() == NEW, f"{touch.__name__}: x is not the new file")
+            need("kept" not in listed(world), f"{touch.__name__}: {listed(world)}")
+            need(not temporary_files(place), f"{touch.__name__}: left {temporary_files(place)}")
+            if touch is mode:
+                need((place / "x").stat().st_mode & 0o777 == 0o600, "mode: another one")
+            if touch is name:
+                need((place / "y").samefile(place / "x"), "name: y is another file")
+    print("others changed a mode, a name, and moved it there and back")
+
+
+def other_bytes(program, folder):
+    """They stay, and the program's user is told where the captured ones are."""
+    def written(place):
+        (place / "x").write_bytes(b"theirs")
+
+    def replaced(place):
+        (place / "x").rename(place / "y")
+        (place / "x").write_bytes(b"theirs")
+
+    for touch in (written, replaced):
+        for command in ("exec", "run"):
+            with World(program) as world, place_in(folder, touch.__name__) as place:
+                code, _, errors = touched(world, place, lambda: touch(place), command)
+                need((place / "x").read_bytes() == b"theirs", f"{touch.__name__}: not theirs")
+                need(f"{place}/x stays as it is" in errors and "backstay export" in errors,
+                     f"{touch.__name__}, {command}: not told: {errors}")
+                need(code == (1 if command == "run" else 0), f"{command}: ended with {code}")
+                version = errors.split("is in version ")[1].split()[0]
+                job = errors.split("of job ")[1].split(":")[0]
+                found = world.folder / "found"
+                subprocess.run([world.program, "export", job, version, "-o", found],
+                               env=world.env, check=True, stdout=subprocess.DEVNULL)
+                need((found / "files" / str(place)[1:] / "x").read_bytes() == NEW,
+                     f"{touch.__name__}: export gives other bytes")
+                # Once the program has written it anew, nothing is said any more.
+                done = world.run(place, "dd", "if=/dev/zero", f"of={place}/x", "bs=1M", "count=1",
+                                 "status=none", stderr=subprocess.PIPE, text=True)
+                need(done.returncode == 0 and done.stderr == "", f"written anew: {done}")
+                need((place / "x").read_bytes() == bytes(MIB), "written anew: other bytes")
+    print("others wrote it, or put another file there")
 
 
 @contextlib.contextmanager
@@ -43,6 +156,36 @@ def old_disk(folder, mib):
         if mounted:
             subprocess.run(["umount", "-l", place], check=True)
         image.unlink()
+
+
+def fill(path):
+    """The file takes all room that is left."""
+    with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        for bytes_at_once in (64 << 10, 1 << 10):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(bytes_at_once))
+
+
+def written_in_part(program, folder):
+    """There seems to be room without the old file, and there is not: once there is, it comes."""
+    with World(program) as world, old_disk(folder, 8) as place:
+        if place is None:
+            print("written in part: left out, nothing can be mounted here")
+            return
+        (place / "x").write_bytes(b"old!" * (3 * MIB // 4))
+        fill(place / "filler")
+        # More than its bytes: it has blocks that name blocks.
+        blocks = (place / "x").stat().st_blocks * 512 // 4096 * 4096
+        script = f"open({str(place / 'x')!r}, 'wb').write(b'new!' * {blocks // 4})"
+        done = world.run(place, sys.executable, "-c", script, stderr=subprocess.PIPE, text=True)
+        need("could not be brought" in done.stderr, f"written in part: not told: {done}")
+        (place / "filler").unlink()
+        wait_for(lambda: not world.pids("backstay-collector"), "the end of the collector")
+        done = world.run(place, "true", stderr=subprocess.PIPE, text=True)
+        need((place / "x").read_bytes() == b"new!" * (blocks // 4),
+             f"written in part: not the new file: {done} {listed(world)}")
+    print("written in part: comes once there is room")
 
 
 def real_in_part(program, folder):
@@ -71,7 +214,8 @@ f.close()
     print("real in part")
 
 
-TESTS = {test.__name__: test for test in (real_in_part,)}
+TESTS = {test.__name__: test for test in
+         (other_attributes, other_bytes, written_in_part, real_in_part)}
 
 
 def main():

@@ -123,7 +123,17 @@ Status Collector::settle_all(const Tell& tell, bool paused_too) {
                     file->path, file->why, file->version, job_, job_, file->version));
     all = Error(Code::io, file->why);
   }
+  if (!paused_too) return all;
+  for (const auto& [path, words] : left_) {
+    tell(words);
+    all = Error(Code::io, words);
+  }
   return all;
+}
+
+void Collector::tell_left(const Tell& tell) {
+  const Lock lock(mutex_);
+  for (const auto& [path, words] : left_) tell(words);
 }
 
 }  // namespace backstay::files

@@ -115,6 +115,17 @@ bool PendingFile::stands() const {
          there.st_dev == placed.st_dev;
 }
 
+bool PendingFile::is_untouched() const {
+  struct stat now = {};
+  return stands() && ::fstat(target.get(), &now) == 0 && now.st_size == opened.st_size &&
+         nanoseconds(now.st_mtim) == nanoseconds(opened.st_mtim);
+}
+
+std::uint64_t PendingFile::changed_ns() const {
+  struct stat now = {};
+  return ::fstat(target.get(), &now) == 0 ? nanoseconds(now.st_ctim) : 0;
+}
+
 // A network file system gives a replaced file that is open another name: then its bytes tell.
 bool PendingFile::has_left() const {
   struct stat now = {};
