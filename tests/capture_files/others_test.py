@@ -139,6 +139,18 @@ def other_bytes(program, folder):
     print("others wrote it, or put another file there")
 
 
+def folder_removed(program, folder):
+    """A file whose folder was removed does not come back into a new one of that name."""
+    with World(program) as world, place_in(folder, "removed") as place:
+        code, _, errors = touched(world, place, lambda: shutil.rmtree(place))
+        need(code == 0, f"removed: {code} {errors}")
+        place.mkdir()
+        world.kill("backstay-collector")
+        world.run(place, "true")
+        need(not list(place.iterdir()), f"removed: came back: {list(place.iterdir())}")
+    print("others removed its folder")
+
+
 @contextlib.contextmanager
 def old_disk(folder, mib):
     """A file system that cannot reserve room; false where none can be mounted."""
@@ -215,7 +227,7 @@ f.close()
 
 
 TESTS = {test.__name__: test for test in
-         (other_attributes, other_bytes, written_in_part, real_in_part)}
+         (other_attributes, other_bytes, folder_removed, written_in_part, real_in_part)}
 
 
 def main():

@@ -233,7 +233,11 @@ Status Collector::settle_at_its_path(PendingFile& file, client::Writer& writer) 
 Status Collector::bring(PendingFile& file) {
   if (is_whole(file)) return finish_whole(file);
   const Status brought = bring_by_agent(file);
-  if (file.gone || file.is_removed() || (brought.ok() && file.why_kept.empty())) return {};
+  if (file.gone || (brought.ok() && file.why_kept.empty())) return {};
+  if (file.is_removed()) {
+    drop_placed(file);
+    return {};
+  }
   if (brought.ok() && !(file.memory.valid() && file.is_untouched())) {
     leave(file);
     return {};
