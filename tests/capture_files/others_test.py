@@ -18,7 +18,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from capturing import World, temporary_files  # noqa: E402
-from processes import wait_for  # noqa: E402
+from processes import wait_for, wait_for_end  # noqa: E402
 
 MIB = 1 << 20
 NEW = b"new!" * (MIB // 4)
@@ -226,8 +226,46 @@ f.close()
     print("real in part")
 
 
+@contextlib.contextmanager
+def small_disk(place, size):
+    place.mkdir(parents=True, exist_ok=True)
+    mounted = os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", place],
+        stderr=subprocess.DEVNULL, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", place], check=True)
+
+
+def both_full(program, folder):
+    """Neither the versions' disk nor the target's has room: the bytes are in memory, and the
+    message says so."""
+    with World(program) as world, small_disk(world.folder / "versions", "1m") as mounted, \
+            small_disk(folder / "target", "1m"):
+        if not mounted:
+            print("both full: left out, nothing can be mounted here")
+            return
+        place = folder / "target"
+        fill(place / "filler")
+        done = subprocess.run(
+            [world.program, "run", "--retries", "0", "--job", "test", "--capture-files",
+             f"{place}/x", "--", "dd", "if=/dev/zero", f"of={place}/x", "bs=1M", "count=3"],
+            env=world.env, text=True, stderr=subprocess.PIPE, check=False, cwd=world.folder)
+        need(done.returncode == 1, f"both full: {done}")
+        pid = world.pids("backstay-collector")[0]
+        need("could not be brought to its place" in done.stderr and
+             f"in memory alone, in process {pid}" in done.stderr and
+             "backstay export" not in done.stderr and
+             "no file was captured" not in done.stderr, f"both full: {done.stderr}")
+        os.kill(pid, signal.SIGKILL)
+        wait_for_end(pid, "the collector")
+    print("both full: in memory alone")
+
+
 TESTS = {test.__name__: test for test in
-         (other_attributes, other_bytes, folder_removed, written_in_part, real_in_part)}
+         (other_attributes, other_bytes, folder_removed, written_in_part, real_in_part, both_full)}
 
 
 def main():

@@ -156,6 +156,7 @@ class Collector {
   std::list<Awaited> pending_now(bool paused_too);
   static std::string words_for(const std::list<Awaited>& awaited);
   void wait_for(const std::list<Awaited>& awaited, const Tell& tell);
+  std::string words_for(const PendingFile& file) const;
   Status settle_held(const std::list<Awaited>& awaited, const Tell& tell);
   std::uint64_t held_bytes() const;
 
