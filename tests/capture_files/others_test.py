@@ -160,7 +160,7 @@ def old_disk(folder, mib):
     image.write_bytes(bytes(mib * MIB))
     made = shutil.which("mkfs.ext2", path=f"{os.environ['PATH']}:/sbin:/usr/sbin")
     mounted = made is not None and os.geteuid() == 0 and subprocess.run(
-        f"{made} -q -m 0 {image} && mount -o loop {image} {place}", shell=True,
+        f"{made} -q -m 0 {image} && mount -o loop,errors=remount-ro {image} {place}", shell=True,
         stderr=subprocess.DEVNULL, check=False).returncode == 0
     try:
         yield place if mounted else None
@@ -168,6 +168,33 @@ def old_disk(folder, mib):
         if mounted:
             subprocess.run(["umount", "-l", place], check=True)
         image.unlink()
+
+
+def mounted_from(place):
+    """The name of the device."""
+    for line in pathlib.Path("/proc/mounts").read_text().splitlines():
+        if line.split()[1] == str(place):
+            return pathlib.Path(line.split()[0]).name
+    return "none"
+
+
+def disk_with_errors(program, folder):
+    """The kernel finds an error, and lets nothing be written any more: nobody else has written."""
+    with World(program) as world, old_disk(folder, 8) as place:
+        trigger = pathlib.Path(f"/sys/fs/ext4/{mounted_from(place)}/trigger_fs_error")
+        if place is None or not trigger.exists():
+            print("disk with errors: left out, nothing can be mounted here")
+            return
+        code, _, errors = touched(world, place, lambda: trigger.write_text("1"), "run")
+        need(code == 1 and f"{place}/x could not be brought to its place" in errors,
+             f"disk with errors: {code} {errors}")
+        wait_for(lambda: not world.pids("backstay-collector"), "the end of the collector")
+        for command in (["umount", place], ["mount", "-o", "loop", folder / "old.image", place]):
+            subprocess.run(command, check=True)
+        done = world.run(place, "true", stderr=subprocess.PIPE, text=True)
+        need((place / "x").read_bytes() == NEW,
+             f"disk with errors: not the new file: {done} {listed(world)}")
+    print("disk with errors: comes once it can be written")
 
 
 def fill(path):
@@ -265,7 +292,8 @@ def both_full(program, folder):
 
 
 TESTS = {test.__name__: test for test in
-         (other_attributes, other_bytes, folder_removed, written_in_part, real_in_part, both_full)}
+         (other_attributes, other_bytes, folder_removed, disk_with_errors, written_in_part,
+          real_in_part, both_full)}
 
 
 def main():
