@@ -108,6 +108,23 @@ def limited(program):
     print("limits of where it was mounted")
 
 
+def moved_target(program):
+    """Somebody renames the folder below the mount while a file is on its way to it."""
+    with MountWorld(program) as world:
+        world.mount()
+        (world.mounted / "x").write_bytes(NEW)
+        moved = world.target.with_name("moved")
+        world.target.rename(moved)
+        wait_for(lambda: (moved / "x").read_bytes() == NEW, "the file in the folder's new place")
+        for turn in range(20):  # the first ones may still find it in memory
+            need((world.mounted / "x").read_bytes() == NEW, f"moved target: turn {turn}")
+            (world.mounted / "y").write_bytes(OLD)
+            (world.mounted / "y").rename(world.mounted / f"y{turn}")
+        world.unmount()
+        need((moved / "x").read_bytes() == NEW, "moved target: not the new file")
+    print("the folder below was renamed")
+
+
 def killed_while_open(program):
     """What was not closed is lost with the daemon, and nothing else is."""
     with MountWorld(program) as world:
@@ -304,8 +321,8 @@ def narrowed(program):
 
 
 TESTS = {test.__name__: test for test in (
-    killed_at_each_step, limited, killed_while_open, killed_program, killed_others, small_memory,
-    full_target, kept_open, synced, in_another_namespace, narrowed)}
+    killed_at_each_step, limited, moved_target, killed_while_open, killed_program, killed_others,
+    small_memory, full_target, kept_open, synced, in_another_namespace, narrowed)}
 
 
 def main():

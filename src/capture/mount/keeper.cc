@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -292,6 +293,17 @@ int Keeper::make_real(const std::shared_ptr<Node>& node, bool sync) {
   return !file.valid() || ::fsync(file.get()) == 0 ? 0 : errno;
 }
 
+// The file that has come home. Where somebody has renamed a folder above, beside the mount, the
+// kernel knows where the placeholder would be by now, which it has replaced.
+Fd Keeper::open_home(const Node& node) {
+  constexpr std::string_view gone = " (deleted)";
+  Fd placed(::open(node.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (placed.valid()) return placed;
+  std::string path = path_of(node.target.get());
+  if (path.ends_with(gone)) path.resize(path.size() - gone.size());
+  return Fd(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+}
+
 // Precondition: moving, pending.
 int Keeper::come_home(const std::shared_ptr<Node>& node) {
   failpoint("mount.settles");
@@ -303,7 +315,7 @@ int Keeper::come_home(const std::shared_ptr<Node>& node) {
                  settled.error().to_string());
     return EIO;
   }
-  arrive(node, Fd(::open(node->path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)));
+  arrive(node, open_home(*node));
   forget_memory(*node);
   // The old file is kept for its number alone.
   struct stat old = {};
