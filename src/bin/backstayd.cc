@@ -21,9 +21,9 @@
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/folders.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "bin/agent_network.h"
-#include "bin/limits.h"
 #include "io/posix.h"
 #include "io/ring.h"
 #include "tier/dir.h"
@@ -261,8 +261,8 @@ int run(const Arguments& arguments) {
       !opened.ok()) {
     return report(opened.error());
   }
-  bin::stand_back(static_cast<int>(config->agent.nice));
-  for (const std::string& left : bin::lift_limits()) {
+  stand_back(static_cast<int>(config->agent.nice));
+  for (const std::string& left : lift_limits()) {
     spdlog::warn(
         "{}; an agent that is started elsewhere ('backstay agent start') has no such limit", left);
   }

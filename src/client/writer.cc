@@ -274,7 +274,7 @@ Status Writer::wait(VersionNumber version, Level level, double timeout_s) {
   }
 }
 
-Status Writer::settle(const std::string& path, double timeout_s) {
+Status Writer::settle(const std::string& path, double timeout_s, std::string* kept) {
   BACKSTAY_TRY(ready(/*begun=*/false));
   const std::uint64_t deadline = deadline_in(timeout_s);
   BACKSTAY_TRY(agent_->send(wire::BringHome{path}));
@@ -289,6 +289,7 @@ Status Writer::settle(const std::string& path, double timeout_s) {
     const auto* answer = std::get_if<wire::AtHome>(&*message);
     if (answer == nullptr || answer->path != path) continue;
     if (answer->code != Code::ok) return Error(answer->code, answer->message);
+    if (kept != nullptr) *kept = answer->message;
     return {};
   }
 }

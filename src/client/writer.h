@@ -87,8 +87,9 @@ class Writer {
   // Blocks until the newest captured bytes of a file are at its own path: of `path`; of all below
   // it where it ends in "/"; of all files of this node's job where it is empty. A version that is
   // begun does not count. Only while none is begun. Errors: why a file cannot be brought to its
-  // path (it stays in the store, and is tried again); timeout; agent_lost.
-  Status settle(const std::string& path, double timeout_s);
+  // path (it stays in the store, and is tried again); timeout; agent_lost. `kept` gets the reason
+  // where the newest file of one path stays in the store for good, else "".
+  Status settle(const std::string& path, double timeout_s, std::string* kept = nullptr);
 
   // The file of this version that was to come to `from` comes to `to`, where it counts as of
   // `placed_ns` (docs/protocol/home.md). Only of a version of run(), unless `to` is empty. Errors:

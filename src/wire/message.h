@@ -278,7 +278,7 @@ struct Opened {               // answer to Open
 struct AtHome {
   std::string path;  // as in BringHome
   Code code = Code::ok;
-  std::string message;  // why a file is not at its path
+  std::string message;  // why a file is not at its path; with ok: it is kept for good
 };
 struct MovedHome {
   VersionNumber version = 0;

@@ -138,6 +138,24 @@ TEST_F(PlacingNoteTest, HalfALineOrADamagedOneSaysNothing) {
   }
 }
 
+// A line without its end counts as one that was being written: only whole ones are damaged here.
+TEST_F(PlacingNoteTest, ADamagedLineMayHaveTakenOthersBack) {
+  {
+    PlacingNote one = note();
+    one.add(x, {"/w/x", 20});
+    ASSERT_TRUE(one.take_back("/w/x").ok());
+  }
+  const Buffer good = *io::read_file(files, "/j/placing", 1 << 20);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    if (good[at] == std::byte{0}) continue;
+    Buffer bad = good;
+    bad[at] ^= std::byte{1};
+    ASSERT_TRUE(io::publish_file(files, "/j/placing", bad).ok());
+    PlacingNote damaged = note();
+    EXPECT_EQ(found(damaged, x), "nothing") << at;
+  }
+}
+
 TEST_F(PlacingNoteTest, OnceThereIsRoomAgainItNotesAgain) {
   const auto faults = std::make_shared<io::Faults>(io::FaultPlan{io::Fault::no_space, 6});
   const auto faulty = io::make_faulty_filesystem(files, faults);

@@ -2,6 +2,7 @@
  * are then given to other things. Prints what came of it: the same with and without capture. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,11 +78,21 @@ static void seen_at_once(void) {
   printf(" %ld %ld\n", (long)facts.st_size, syscall(SYS_getpid) - getpid());
 }
 
+/* All but the first three, as daemons do, and with a table of descriptors of its own. */
+static void many_at_once(void) {
+  const int first = written("one", "one of many"), second = written("two", "two of many");
+  const long closed = syscall(SYS_close_range, first, ~0U, 0);
+  const int gone = fcntl(second, F_GETFD);
+  const int third = written("three", "three of many");
+  printf("many %ld %d %d\n", closed, gone, close_range(third, ~0U, CLOSE_RANGE_UNSHARE));
+}
+
 int main(void) {
   reused_by_a_socket();
   reused_by_a_pipe();
   reused_by_the_same_file();
   reused_by_another_file();
   seen_at_once();
+  many_at_once();
   return 0;
 }

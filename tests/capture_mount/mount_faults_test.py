@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -84,6 +85,44 @@ def killed_at_each_step(program):
                 check(world, done.stdout, f"killed at {step}", new)
         print(f"killed at {died} of {len(steps)} steps, {size} bytes")
         need(died == len(steps), "too few were killed: the test says nothing")
+
+
+def limited(program):
+    """A limit of the size of files (ulimit -f) where it was mounted. A soft one is lifted; a larger
+    file than a hard one allows is an error of its writer, not the end of the mount."""
+    for hard in (resource.RLIM_INFINITY, 2 * MIB):
+        with MountWorld(program) as world:
+            done = world.command(
+                "mount", world.mounted, "--over", world.target, "--job", "test", preexec_fn=lambda:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MIB, hard)))  # pylint: disable=W0640
+            need(done.returncode == 0, f"limited: {done}")
+            done = write(world)
+            need(("renamed" in done.stdout) == (hard == resource.RLIM_INFINITY),
+                 f"limited, {hard}: {done}")
+            need(len(world.pids("backstay-mount")) == 1, f"limited, {hard}: the daemon has ended")
+            (world.mounted / "y").write_bytes(OLD)
+            world.unmount()
+            need((world.target / "y").read_bytes() == OLD, f"limited, {hard}: y")
+            if hard == resource.RLIM_INFINITY:
+                check(world, done.stdout, "limited")
+    print("limits of where it was mounted")
+
+
+def moved_target(program):
+    """Somebody renames the folder below the mount while a file is on its way to it."""
+    with MountWorld(program) as world:
+        world.mount()
+        (world.mounted / "x").write_bytes(NEW)
+        moved = world.target.with_name("moved")
+        world.target.rename(moved)
+        wait_for(lambda: (moved / "x").read_bytes() == NEW, "the file in the folder's new place")
+        for turn in range(20):  # the first ones may still find it in memory
+            need((world.mounted / "x").read_bytes() == NEW, f"moved target: turn {turn}")
+            (world.mounted / "y").write_bytes(OLD)
+            (world.mounted / "y").rename(world.mounted / f"y{turn}")
+        world.unmount()
+        need((moved / "x").read_bytes() == NEW, "moved target: not the new file")
+    print("the folder below was renamed")
 
 
 def killed_while_open(program):
@@ -282,8 +321,8 @@ def narrowed(program):
 
 
 TESTS = {test.__name__: test for test in (
-    killed_at_each_step, killed_while_open, killed_program, killed_others, small_memory,
-    full_target, kept_open, synced, in_another_namespace, narrowed)}
+    killed_at_each_step, limited, moved_target, killed_while_open, killed_program, killed_others,
+    small_memory, full_target, kept_open, synced, in_another_namespace, narrowed)}
 
 
 def main():

@@ -89,7 +89,11 @@ Status PlacingNote::read() {
   if (fields.empty() || fields.front() != boot_) return {};
   for (std::size_t at = 1; at + fields_of_line <= fields.size(); at += fields_of_line) {
     const std::string_view* line = &fields[at];
-    if (!is_whole(line)) break;
+    // It is damaged, and may have taken others back: then a file is rather brought again.
+    if (!is_whole(line)) {
+      noted_.clear();
+      break;
+    }
     const File file{number_of(line[run]), number_of(line[version]), std::string(line[path])};
     noted_.erase(file);
     if (line[what] == marked_all) forget(file.version);

@@ -176,7 +176,7 @@ void HomeFiles::tell(const HomeNews& news) {
   for (const HomeNews::Answer& answer : news.answers) {
     const auto asker = askers_.find(answer.ticket);
     if (asker == askers_.end()) continue;
-    wire::AtHome at_home{asker->second.path, Code::ok, ""};
+    wire::AtHome at_home{asker->second.path, Code::ok, answer.kept};
     if (!answer.status.ok()) {
       at_home.code = answer.status.error().code();
       at_home.message = answer.status.error().message();

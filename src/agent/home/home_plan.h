@@ -28,6 +28,7 @@ struct HomeNews {
   struct Answer {  // to settle()
     std::uint64_t ticket = 0;
     Status status;
+    std::string kept = {};  // of one path: why its newest file stays in the store
   };
   struct Warning {  // a file that is not at its path, once for each reason
     VersionNumber version = 0;
@@ -185,6 +186,8 @@ class HomePlan {
   template <typename Use>
   void for_each_in(const std::string& asked, Use use) const;
   void answer_all();
+  // Why the newest file of this path stays in the store for good; "": it does not.
+  std::string why_kept(const std::string& path) const;
   bool is_bringing() const;
   bool is_wanted_again(const Key& key) const;
   Outcome outcome_of(const Asked& asked) const;

@@ -50,9 +50,17 @@ bool HomePlan::is_wanted_again(const Key& key) const {
 void HomePlan::answer_all() {
   std::erase_if(asked_, [this](const auto& entry) {
     Outcome outcome = outcome_of(entry.second);
-    if (outcome) news_.answers.push_back({entry.first, std::move(*outcome)});
-    return outcome.has_value();
+    if (!outcome) return false;
+    news_.answers.push_back({entry.first, std::move(*outcome), why_kept(entry.second.path)});
+    return true;
   });
+}
+
+std::string HomePlan::why_kept(const std::string& path) const {
+  const auto at = paths_.find(path);
+  if (at == paths_.end()) return "";
+  const File& newest = file_of(*at->second.rbegin());
+  return newest.state == State::kept ? newest.why : "";
 }
 
 // An error only once nothing that was asked for is under way.

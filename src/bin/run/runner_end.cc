@@ -122,7 +122,7 @@ void Runner::say_if_nothing_was_captured() const {
 
 int Runner::finish(int code) {
   const bool home = files_are_home();
-  if (code == 0) say_if_nothing_was_captured();
+  if (code == 0 && home) say_if_nothing_was_captured();
   if (!home && code == 0) code = exit_failed;
   home ? copies_.end() : copies_.cut();
   say_what_is_not_saved();

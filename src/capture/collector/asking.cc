@@ -1,5 +1,6 @@
 // Who asks for files that are on their way (docs/protocol/collector.md, "Questions and answers").
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -116,14 +117,36 @@ Status Collector::settle_all(const Tell& tell, bool paused_too) {
   const Lock lock(mutex_);
   for (const auto& [file, tries] : awaited) {
     if (file->gone) continue;
-    tell(
-        fmt::format("{} could not be brought to its place: {}. Its bytes are in version {} of job "
-                    "{}: make room or mend the folder, and it is tried again; or fetch it with "
-                    "`backstay export {} {} -o DIR`",
-                    file->path, file->why, file->version, job_, job_, file->version));
+    tell(words_for(*file));
     all = Error(Code::io, file->why);
   }
+  if (!paused_too) return all;
+  for (const auto& [path, words] : left_) {
+    tell(words);
+    all = Error(Code::io, words);
+  }
   return all;
+}
+
+// Of one that cannot be brought.
+std::string Collector::words_for(const PendingFile& file) const {
+  const std::string failed = fmt::format(
+      "{} could not be brought to its place: {}. Its bytes are in ", file.path, file.why);
+  if (!file.local) {
+    return failed + fmt::format(
+                        "memory alone, in process {} (backstay-collector), as {} has not taken "
+                        "them: make room or mend the folder while it lives, and it is tried again",
+                        ::getpid(), store_);
+  }
+  return failed + fmt::format(
+                      "version {} of job {}: make room or mend the folder, and it is tried again; "
+                      "or fetch it with `backstay export {} {} -o DIR`",
+                      file.version, job_, job_, file.version);
+}
+
+void Collector::tell_left(const Tell& tell) {
+  const Lock lock(mutex_);
+  for (const auto& [path, words] : left_) tell(words);
 }
 
 }  // namespace backstay::files

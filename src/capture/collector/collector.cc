@@ -1,5 +1,6 @@
 #include "capture/collector/collector.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -215,10 +216,12 @@ Status Collector::settle_at_its_path(PendingFile& file, client::Writer& writer) 
     file.settling = true;
     changed_.notify_all();
     lock.unlock();
-    const Status settled = writer.settle(path, -1);
+    std::string kept;
+    const Status settled = writer.settle(path, -1, &kept);
     lock.lock();
     changed_.wait(lock, [&] { return !file.moving; });
     file.settling = false;
+    file.why_kept = file.whole ? "" : std::move(kept);
     if (file.whole) {
       lock.unlock();
       return finish_whole(file);
@@ -230,24 +233,63 @@ Status Collector::settle_at_its_path(PendingFile& file, client::Writer& writer) 
 Status Collector::bring(PendingFile& file) {
   if (is_whole(file)) return finish_whole(file);
   const Status brought = bring_by_agent(file);
-  if (brought.ok() || file.gone || file.is_removed()) return {};
+  if (file.gone || (brought.ok() && file.why_kept.empty())) return {};
+  if (file.is_removed()) {
+    drop_placed(file);
+    return {};
+  }
+  if (brought.ok() && !(file.memory.valid() && file.is_untouched())) {
+    leave(file);
+    return {};
+  }
   if (!file.memory.valid()) return brought;
+  return bring_here(file, brought.ok() ? Error(Code::busy, file.why_kept) : brought.error());
+}
+
+// The agent cannot bring it. Or it keeps it, as it takes our placeholder for another program's
+// newer file: somebody has changed its mode, owner or names, or we have written it in part.
+Status Collector::bring_here(PendingFile& file, const Error& why) {
   const Status placed = file.place();
   spdlog::warn("the agent cannot bring a file to its place job={} file={} why=\"{}\" placed={}",
-               job_, file.path, brought.error().to_string(),
-               placed.ok() ? "yes" : placed.error().to_string());
+               job_, file.path, why.to_string(), placed.ok() ? "yes" : placed.error().to_string());
   if (placed.ok()) {
     drop_placed(file);
     return {};
   }
-  if (file.local) return brought;
+  come_after_change(file);
+  const Status failed = file.why_kept.empty() ? Status(why) : placed;
+  if (file.local) return failed;
   const Status local = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file.run) return Error(Code::agent_lost, "another agent has the job");
     return writer.wait(file.version, Level::local, local_patience_s);
   });
   const Lock lock(mutex_);
   file.local = local.ok();
-  return brought;
+  return failed;
+}
+
+// The placeholder was changed since: by us, in part, or in its mode, owner or names. The agent is
+// to bring the file all the same.
+void Collector::come_after_change(PendingFile& file) {
+  if (!file.why_kept.empty() || !file.is_untouched() || file.changed_ns() <= file.placed_ns) return;
+  const std::uint64_t placed_ns = std::max(system_clock().wall_ns(), file.changed_ns());
+  const Status moved = writers_.with([&](client::Writer& writer) -> Status {
+    if (writer.run() != file.run) return Error(Code::agent_lost, "another agent has the job");
+    return writer.move(file.of_run(), file.path, file.path, placed_ns);
+  });
+  const Lock lock(mutex_);
+  if (moved.ok()) file.placed_ns = placed_ns;
+}
+
+// Another program has put its own bytes at the path.
+void Collector::leave(const PendingFile& file) {
+  spdlog::warn("a file stays in the store job={} file={} version={} why=\"{}\"", job_, file.path,
+               file.version, file.why_kept);
+  const Lock lock(mutex_);
+  left_[file.path] = fmt::format(
+      "{} stays as it is: {}. What was captured is in version {} of job {}: fetch it with "
+      "`backstay export {} {} -o DIR`",
+      file.path, file.why_kept, file.version, job_, job_, file.version);
 }
 
 // Precondition: no other thread works on it.
@@ -267,6 +309,7 @@ void Collector::note(const File& file, const Status& brought) {
   if (file->gone) {
     // Another one has taken its place.
   } else if (brought.ok()) {
+    if (file->why_kept.empty()) left_.erase(file->path);
     release(*file);
   } else {
     file->why = brought.error().message();

@@ -64,8 +64,11 @@ class Collector {
   Status settle(PendingFile::Key key, bool reads);
   // The same for all that are pending now; `paused_too`: also for those that could not be brought a
   // moment ago, which are tried once more. Says what it waits for, and which files are not at their
-  // places in the end; the error is that of one of them.
+  // places in the end, with `paused_too` those that stay in the store too; the error is that of one
+  // of them.
   Status settle_all(const Tell& tell, bool paused_too);
+  // Says which files stay in the store, as other programs have put newer ones at their paths.
+  void tell_left(const Tell& tell);
 
   // What a process has counted; it comes with every question.
   void count(const Counts& counts) { written_.add(counts); }
@@ -105,6 +108,9 @@ class Collector {
   Status hand_over(PendingFile& file, Until until, const std::function<bool()>& go_on);
   Status reach_local(PendingFile& file);
   Status bring(PendingFile& file);
+  Status bring_here(PendingFile& file, const Error& why);
+  void come_after_change(PendingFile& file);
+  void leave(const PendingFile& file);
   Status bring_by_agent(PendingFile& file);
   Status drop(const PendingFile::Elsewhere& one, const std::string& stays, client::Writer& writer);
   Status drop_and_mark(const PendingFile::Elsewhere& one, const std::string& stays,
@@ -150,6 +156,7 @@ class Collector {
   std::list<Awaited> pending_now(bool paused_too);
   static std::string words_for(const std::list<Awaited>& awaited);
   void wait_for(const std::list<Awaited>& awaited, const Tell& tell);
+  std::string words_for(const PendingFile& file) const;
   Status settle_held(const std::list<Awaited>& awaited, const Tell& tell);
   std::uint64_t held_bytes() const;
 
@@ -163,8 +170,9 @@ class Collector {
   std::condition_variable changed_;
   std::unique_ptr<PendingList> list_;
   std::map<PendingFile::Key, File> files_;
-  std::list<File> order_;                  // of those that are taken
-  std::map<PendingFile::Key, File> open_;  // synced, and open in their programs; listed too
+  std::list<File> order_;                    // of those that are taken
+  std::map<std::string, std::string> left_;  // by path: what is said of one that stays in the store
+  std::map<PendingFile::Key, File> open_;    // synced, and open in their programs; listed too
   bool ready_ = false;
   bool ends_ = false;
   Status leftovers_;  // of a collector before this one

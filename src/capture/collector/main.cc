@@ -3,7 +3,6 @@
 // the environment (bin/parts/named_job.h).
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +10,7 @@
 
 #include "base/config.h"
 #include "base/folders.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/tell.h"
@@ -20,14 +20,6 @@
 
 namespace backstay::files {
 namespace {
-
-// Two descriptors a file.
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 // The process that started this one reads stderr up to its end.
 void say_that_it_listens() {
@@ -70,7 +62,7 @@ int main(int count, char** words) {
     return 2;
   }
   ::signal(SIGPIPE, SIG_IGN);
-  backstay::files::allow_many_descriptors();
+  (void)backstay::lift_limits();  // two descriptors a file, and files as large as any program's
   const backstay::Status done = backstay::files::run(words[1]);
   if (!done.ok()) std::fprintf(stderr, "%s\n", done.error().message().c_str());
   return done.ok() ? 0 : 1;

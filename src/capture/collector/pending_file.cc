@@ -75,7 +75,9 @@ bool PendingFile::is_older_than(const struct stat& there, std::uint64_t placed_a
 Status PendingFile::place() {
   if (!memory.valid()) return Error(Code::internal, "its bytes are with the agent only");
   const std::lock_guard guard(sink_mutex);
-  const Kept kept = keep_direct({memory.get(), target.get(), opened, true});
+  Finished finished{memory.get(), target.get(), opened, true};
+  const Kept kept = keep_direct(finished);
+  opened = finished.opened;
   if (kept.error == 0 && (placed.st_mode & 07777U) != mode) {
     (void)::fchmod(kept.placed >= 0 ? kept.placed : target.get(), mode);
   }
@@ -111,6 +113,17 @@ bool PendingFile::stands() const {
   struct stat there = {};
   return ::lstat(path.c_str(), &there) == 0 && there.st_ino == placed.st_ino &&
          there.st_dev == placed.st_dev;
+}
+
+bool PendingFile::is_untouched() const {
+  struct stat now = {};
+  return stands() && ::fstat(target.get(), &now) == 0 && now.st_size == opened.st_size &&
+         nanoseconds(now.st_mtim) == nanoseconds(opened.st_mtim);
+}
+
+std::uint64_t PendingFile::changed_ns() const {
+  struct stat now = {};
+  return ::fstat(target.get(), &now) == 0 ? nanoseconds(now.st_ctim) : 0;
 }
 
 // A network file system gives a replaced file that is open another name: then its bytes tell.

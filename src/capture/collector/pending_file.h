@@ -44,6 +44,11 @@ struct PendingFile {
   // Its placeholder has no name any more: an agent has brought the file, or the program has removed
   // the placeholder or put another file in its place.
   bool has_left() const;
+  // Its placeholder stands under its name, and has the bytes that it had when the program opened it
+  // (or that we have left there): others have changed no more than its mode, owner or names.
+  bool is_untouched() const;
+  // When the placeholder's inode was changed last.
+  std::uint64_t changed_ns() const;
   // Another file stands under its name.
   bool is_replaced() const;
   // And the agent would leave it there.
@@ -55,9 +60,10 @@ struct PendingFile {
   // Its placeholder goes, where it still stands at the path.
   void remove_placeholder() const;
 
-  Fd memory;                // the bytes; invalid once the agent's disk has them and memory is short
-  Fd target;                // the placeholder; held open, so that no other file gets its inode
-  struct stat opened = {};  // size and time of change, when the program opened it
+  Fd memory;  // the bytes; invalid once the agent's disk has them and memory is short
+  Fd target;  // the placeholder; held open, so that no other file gets its inode
+  // Size and time of change, when the program opened it, or as our own try to write it left it.
+  struct stat opened = {};
   struct stat placed = {};  // when it came here
   std::uint64_t bytes = 0;
   struct timespec modified = {};
@@ -103,6 +109,7 @@ struct PendingFile {
   unsigned shows = 0;     // how often one was begun
   bool gone = false;      // it is at its place, or was not taken at all
   std::string why;        // it could not be brought
+  std::string why_kept;   // why the agent leaves it in its store for good
   unsigned tries = 0;
   std::uint64_t next_ns = 0;  // not before
 };

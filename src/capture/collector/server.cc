@@ -139,7 +139,9 @@ Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
     case Ask::settle_all: return settle_all(socket, question.talks != 0);
     case Ask::rename: return collector_.rename({question.device, question.inode}, question);
     case Ask::note:
-      if (question.last != 0) collector_.note_written();
+      if (question.last == 0) return {};
+      collector_.tell_left(words_to(socket, true));
+      collector_.note_written();
       return {};
     case Ask::let_go: return collector_.let_go(question.version);
     case Ask::watch: collector_.wait_until_ready(words_to(socket, question.talks != 0)); return {};

@@ -47,7 +47,7 @@ std::uint64_t size_of(const MemoryFile& file) {
 // Nothing is to take back what was synced.
 int finish(MemoryFile& file) {
   const CountedWait waits(Waited::close);
-  const Finished finished = finished_of(file, file.synced != 0);
+  Finished finished = finished_of(file, file.synced != 0);
   if (keep_in_pool(finished, file.synced)) return 0;
   const Kept kept = keep_direct(finished);
   if (kept.placed >= 0) raw::close(kept.placed);
@@ -105,10 +105,11 @@ int bring_home(MemoryFile& file, bool sync) {
   const StoppedWriters stopped(the_table, file);
   struct stat target = {};
   raw::fstat(file.target, &target);
-  const Finished finished = finished_of(file, sync || file.synced != 0);
+  Finished finished = finished_of(file, sync || file.synced != 0);
   const Kept kept =
       target.st_nlink == 0 ? Kept{write_in_place(finished), -1} : keep_direct(finished);
   if (kept.error != 0) {
+    file.placed = finished.opened;
     let_writers_go_on(the_table, file);
     return kept.error;
   }
@@ -122,8 +123,10 @@ int bring_home(MemoryFile& file, bool sync) {
 int make_real(MemoryFile& file) {
   if (file.synced != 0) return bring_home(file, true);
   const StoppedWriters stopped(the_table, file);
-  const int error = write_in_place(finished_of(file, false));
+  Finished finished = finished_of(file, false);
+  const int error = write_in_place(finished);
   if (error != 0) {
+    file.placed = finished.opened;
     let_writers_go_on(the_table, file);
     return error;
   }

@@ -172,6 +172,26 @@ int write_beside_others(const Finished& finished, const struct stat& now) {
   return -raw::ftruncate(finished.target, memory.st_size);
 }
 
+int write_over(const Finished& finished, const struct stat& now, const struct stat& memory) {
+  if (now.st_size != 0) {
+    if (const int error = -raw::ftruncate(finished.target, 0)) return error;
+  }
+  if (const int error = reserve_data(finished.memory, finished.target)) return error;
+  if (const int error = copy_data(finished.memory, finished.target)) return error;
+  if (const int error = set_size(finished.memory, finished.target)) return error;
+  set_times(memory, finished.target);
+  return 0;
+}
+
+// What was written in part takes no room, and counts for no other process's writing later.
+// `before`: its time stays, as the agent would take a newer file for another program's.
+void take_back(Finished& finished, const struct stat& before) {
+  raw::ftruncate(finished.target, 0);
+  const struct timespec times[2] = {{0, UTIME_OMIT}, before.st_mtim};
+  raw::futimens(finished.target, times);
+  raw::fstat(finished.target, &finished.opened);
+}
+
 }  // namespace
 
 int copy_beside(const Finished& finished, const char* path, char (&name)[path_max]) {
@@ -187,7 +207,7 @@ int copy_beside(const Finished& finished, const char* path, char (&name)[path_ma
   return -error;
 }
 
-int write_in_place(const Finished& finished) {
+int write_in_place(Finished& finished) {
   struct stat now = {};
   struct stat memory = {};
   if (const int error = -raw::fstat(finished.target, &now)) return error;
@@ -196,11 +216,8 @@ int write_in_place(const Finished& finished) {
   if (changed_by_others(finished, now) && finished.opened.st_size == 0) {
     error = write_beside_others(finished, now);
   } else {
-    if (now.st_size != 0) error = -raw::ftruncate(finished.target, 0);
-    if (error == 0) error = reserve_data(finished.memory, finished.target);
-    if (error == 0) error = copy_data(finished.memory, finished.target);
-    if (error == 0) error = set_size(finished.memory, finished.target);
-    if (error == 0) set_times(memory, finished.target);
+    error = write_over(finished, now, memory);
+    if (error != 0) take_back(finished, now);
   }
   if (error == 0 && finished.sync) error = -raw::fsync(finished.target);
   return error;
@@ -217,7 +234,7 @@ bool can_be_replaced(const Finished& finished, char (&path)[path_max]) {
          !open_elsewhere(finished.target);
 }
 
-Kept keep_direct(const Finished& finished) {
+Kept keep_direct(Finished& finished) {
   struct stat now = {};
   if (const int error = -raw::fstat(finished.target, &now)) return {error, -1};
   struct stat memory = {};

@@ -89,7 +89,16 @@ static int close_many(unsigned first, unsigned last, unsigned flags) {
   return close_around(first, last, flags);
 }
 
+// With a table of descriptors of this thread's own, in which the library could not tell what is
+// ours.
+static void before_unshare(int flags) {
+  if ((flags & CLOSE_RANGE_UNSHARE) == 0 || !is_anything_captured()) return;
+  Lock lock;
+  make_all_real();
+}
+
 EXPORT(int, close_range, (unsigned first, unsigned last, int flags)) {
+  before_unshare(flags);
   const bool usual = flags == 0 && first <= last && is_anything_captured();
   return usual ? close_many(first, last, 0) : NEXT(close_range)(first, last, flags);
 }

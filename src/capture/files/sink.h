@@ -14,10 +14,12 @@ namespace backstay::files {
 
 // A memory file as it is to be kept.
 struct Finished {
-  int memory = -1;          // holds the bytes: holes, size and times are those of the file
-  int target = -1;          // the file at its place, open for writing; mode and owner are its own
-  struct stat opened = {};  // of the file at its place, when it was opened
-  bool sync = false;        // return only when a power cut would not take it back
+  int memory = -1;  // holds the bytes: holes, size and times are those of the file
+  int target = -1;  // the file at its place, open for writing; mode and owner are its own
+  // Of the file at its place, when it was opened, or as a try to write it that failed has left it:
+  // what differs now was changed by others.
+  struct stat opened = {};
+  bool sync = false;  // return only when a power cut would not take it back
 };
 
 // Where the file is now.
@@ -37,7 +39,7 @@ bool can_be_replaced(const Finished& finished, char (&path)[path_max]);
 // crash leaves the old file or the new one. Where a rename would not do (another name, another
 // process that has the file open, a folder that is closed to us, a disk that has no room for both)
 // it writes into the file itself.
-Kept keep_direct(const Finished& finished);
+Kept keep_direct(Finished& finished);
 
 // A whole copy in the folder of `path`, under a temporary name that is written to `name`: bytes,
 // size, owner, mode and times. Its descriptor for reading and writing, or minus an error number.
@@ -45,7 +47,7 @@ int copy_beside(const Finished& finished, const char* path, char (&name)[path_ma
 
 // Writes into the file at its place, as the program would have: no crash leaves the old file.
 // Returns an error number. ENOSPC and EDQUOT are found before the first byte is written, where the
-// file system can reserve room.
-int write_in_place(const Finished& finished);
+// file system can reserve room; after another error the file is empty.
+int write_in_place(Finished& finished);
 
 }  // namespace backstay::files

@@ -1,7 +1,7 @@
-// The kernel's call by its number, as libuv closes files (node, cmake): close and the sync family
-// are ours, all others go on into libc's function, which finds registers and stack as the program
-// left them (a clone returns twice). Those that look at a path, or change it, have pending files
-// come home first.
+// The kernel's call by its number, as libuv closes files (node, cmake): close, close_range, which
+// would close the library's own descriptors too, and the sync family are ours, all others go on
+// into libc's function, which finds registers and stack as the program left them (a clone returns
+// twice). Those that look at a path, or change it, have pending files come home first.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,15 +50,20 @@ extern "C" __attribute__((visibility("hidden"))) void* backstay_next_syscall(lon
 }
 
 // By the names that this library exports.
-extern "C" __attribute__((visibility("hidden"))) long backstay_known_syscall(long number, int fd) {
+extern "C" __attribute__((visibility("hidden"))) long backstay_known_syscall(long number, int fd,
+                                                                             unsigned last,
+                                                                             int flags) {
   switch (number) {
     case SYS_close: stay_out_of_pool(); return ::close(fd);
+    case SYS_close_range:
+      stay_out_of_pool();
+      return ::close_range(static_cast<unsigned>(fd), last, flags);
     case SYS_fsync: return ::fsync(fd);
     default: return ::fdatasync(fd);
   }
 }
 
-static_assert(SYS_close == 3 && SYS_fsync == 74 && SYS_fdatasync == 75);
+static_assert(SYS_close == 3 && SYS_fsync == 74 && SYS_fdatasync == 75 && SYS_close_range == 436);
 
 }  // namespace backstay::files
 
@@ -74,6 +79,8 @@ syscall:
   cmpq $74, %rdi
   je 1f
   cmpq $75, %rdi
+  je 1f
+  cmpq $436, %rdi
   je 1f
   pushq %rdi
   .cfi_adjust_cfa_offset 8

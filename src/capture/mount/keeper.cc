@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -213,13 +214,15 @@ int Keeper::sync(const std::shared_ptr<Node>& node) {
 
 // Precondition: moving, in memory; no name changes.
 int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
+  files::Finished finished{node->memory.get(), node->target.get(), node->opened,
+                           sync || node->synced != 0};
   files::Kept kept;
   {
     const std::lock_guard guard(sink_mutex);
-    kept = files::keep_direct(
-        {node->memory.get(), node->target.get(), node->opened, sync || node->synced != 0});
+    kept = files::keep_direct(finished);
   }
   failpoint("mount.placed");
+  node->opened = finished.opened;
   if (kept.error != 0) return kept.error;
   let_go(*node);
   if (kept.placed < 0) return 0;
@@ -265,8 +268,10 @@ int Keeper::make_real_from_memory(const std::shared_ptr<Node>& node, bool sync) 
     error = place(node, sync);
     arrive(node, Fd());
   } else {
+    files::Finished finished{node->memory.get(), node->target.get(), node->opened, sync};
     const std::lock_guard guard(sink_mutex);
-    error = files::write_in_place({node->memory.get(), node->target.get(), node->opened, sync});
+    error = files::write_in_place(finished);
+    node->opened = finished.opened;
   }
   if (error == 0) let_go(*node);
   if (error == 0) files::count_real(size_of(*node));
@@ -288,6 +293,17 @@ int Keeper::make_real(const std::shared_ptr<Node>& node, bool sync) {
   return !file.valid() || ::fsync(file.get()) == 0 ? 0 : errno;
 }
 
+// The file that has come home. Where somebody has renamed a folder above, beside the mount, the
+// kernel knows where the placeholder would be by now, which it has replaced.
+Fd Keeper::open_home(const Node& node) {
+  constexpr std::string_view gone = " (deleted)";
+  Fd placed(::open(node.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (placed.valid()) return placed;
+  std::string path = path_of(node.target.get());
+  if (path.ends_with(gone)) path.resize(path.size() - gone.size());
+  return Fd(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+}
+
 // Precondition: moving, pending.
 int Keeper::come_home(const std::shared_ptr<Node>& node) {
   failpoint("mount.settles");
@@ -299,7 +315,7 @@ int Keeper::come_home(const std::shared_ptr<Node>& node) {
                  settled.error().to_string());
     return EIO;
   }
-  arrive(node, Fd(::open(node->path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)));
+  arrive(node, open_home(*node));
   forget_memory(*node);
   // The old file is kept for its number alone.
   struct stat old = {};

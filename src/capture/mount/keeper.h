@@ -85,6 +85,7 @@ class Keeper {
   void let_go(Node& node);
   int place(const std::shared_ptr<Node>& node, bool sync);
   int make_real_from_memory(const std::shared_ptr<Node>& node, bool sync);
+  static Fd open_home(const Node& node);
   int come_home(const std::shared_ptr<Node>& node);
   void forget_memory(Node& node);
   void lose_view(const std::shared_ptr<Node>& node);

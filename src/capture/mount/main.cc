@@ -9,7 +9,6 @@
 //   BACKSTAY_MOUNT_WRITE_THROUGH   each write comes to this process at once (to measure)
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 
 #include "base/config.h"
 #include "base/folders.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/tell.h"
@@ -28,14 +28,6 @@
 
 namespace backstay::mount {
 namespace {
-
-// One for each file that the kernel knows, more for those that are open.
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -100,7 +92,9 @@ int main(int count, char** words) {
   }
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(0);  // the kernel has applied the program's
-  backstay::mount::allow_many_descriptors();
+  // One descriptor for each file that the kernel knows, more for those that are open; and files as
+  // large as the program that writes them may make them.
+  (void)backstay::lift_limits();
   const backstay::Status done = backstay::mount::run(words);
   if (!done.ok()) std::fprintf(stderr, "%s\n", done.error().message().c_str());
   return done.ok() ? 0 : 1;

@@ -1,11 +1,11 @@
-// Limits of resources (getrlimit) that the agent inherits from its starter. A job step's limits are
-// meant for that step; the agent serves others too.
+// Limits of resources (getrlimit) that the agent, a collector or a mount inherits from its starter.
+// A job step's limits are meant for that step; these processes serve others too.
 #pragma once
 
 #include <string>
 #include <vector>
 
-namespace backstay::bin {
+namespace backstay {
 
 // Raises soft limits to the hard ones, and makes a file that would grow too large an error of the
 // write (EFBIG) instead of the end of the process. Returns a sentence for each limit that stays and
@@ -16,4 +16,4 @@ std::vector<std::string> lift_limits();
 // unless it is lower already. To be called while there is one thread.
 void stand_back(int nice);
 
-}  // namespace backstay::bin
+}  // namespace backstay

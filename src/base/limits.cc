@@ -1,4 +1,4 @@
-#include "bin/limits.h"
+#include "base/limits.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-namespace backstay::bin {
+namespace backstay {
 
 namespace {
 
@@ -50,4 +50,4 @@ void stand_back(int nice) {
   if (nice > now) ::setpriority(PRIO_PROCESS, 0, nice);  // cannot fail: lowering is always allowed
 }
 
-}  // namespace backstay::bin
+}  // namespace backstay
