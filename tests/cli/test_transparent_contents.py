@@ -12,14 +12,16 @@ from ranks import HERE, line
 from transparent import (  # noqa: F401 (two are fixtures)
     kill_at_random, kill_job, nothing_is_left, program, seed, start, undisturbed)
 
-# Two files that it overwrites in place, of which one fits the pattern, and one that it removes.
-STEPS = """
+BEGIN = """
 import os, time
 rank = os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
 def step(name):
     open(f"has.{rank}", "a").write(name + "\\n")
     while not os.path.exists(name):
         time.sleep(0.01)
+"""
+# Two files that it overwrites in place, of which one fits the pattern, and one that it removes.
+STEPS = BEGIN + """
 def at(file, place, text):
     os.pwrite(file.fileno(), text, place)
 def content(file):
@@ -39,6 +41,19 @@ for file in (held, other, gone):
 held.truncate(100)
 at(other, 60000, b"more")
 os.unlink(gone.name)
+step("written")
+"""
+
+
+# Words that look like a lock which the program holds: glibc's robust mutex.
+LOCK = BEGIN + """
+import struct
+held = open("held", "w+b", 0)
+held.write(struct.pack("5I", os.getpid(), 0, os.getpid(), 1, 16) * 100)
+before = os.getpid()
+step("saved")
+print(os.pread(held.fileno(), 20, 0).hex(" ", 4) == " ".join(
+    one.to_bytes(4, "little").hex() for one in (before, 0, before, 1, 16)), flush=True)
 step("written")
 """
 
@@ -137,6 +152,11 @@ def test_a_file_that_is_made_anew_has_its_mode(world):
                                                'print(content(held)')
     done = Written(world, program(world, text)).goes_on()
     assert (done.returncode, done.stdout) == (0, "0o100640\nTrue True False 7\n"), done
+
+
+def test_what_looks_like_a_lock_stays_as_it_was(world):
+    done = Written(world, program(world, LOCK)).goes_on()
+    assert (done.returncode, done.stdout) == (0, "True\n"), done
 
 
 def test_a_database_killed_at_random(world):

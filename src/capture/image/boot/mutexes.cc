@@ -91,7 +91,7 @@ uint32_t NewIds::renewed(uint32_t before) const {
 bool is_writable(const Tables& tables, const Run& run) {
   for (const Area& area : tables.areas) {
     if (run.address >= area.start && run.address < area.end) {
-      return (area.protection & PROT_WRITE) != 0;
+      return (area.protection & PROT_WRITE) != 0 && (area.flags & area_is_content) == 0;
     }
   }
   return false;
