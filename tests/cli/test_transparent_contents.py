@@ -45,6 +45,22 @@ step("written")
 """
 
 
+# CHANGE is what it does to the path; MAPPED how it maps the file.
+MAPS = BEGIN + """
+import mmap
+open("other", "w").write("another file's")
+held = open("held", "w+b", 0)
+held.write(b"before" * 2000)
+mapped = mmap.mmap(held.fileno(), 0, access=mmap.MAPPED)
+mapped[5000:5006] = b"MAPPED"
+step("saved")
+print(mapped[:6], mapped[5000:5006], mapped[-6:], held.tell(), flush=True)
+mapped[:5] = b"AFTER"
+print(os.pread(held.fileno(), 6, 0), open("other").read(), flush=True)
+CHANGE
+step("written")
+"""
+
 # Words that look like a lock which the program holds: glibc's robust mutex.
 LOCK = BEGIN + """
 import struct
@@ -152,6 +168,19 @@ def test_a_file_that_is_made_anew_has_its_mode(world):
                                                'print(content(held)')
     done = Written(world, program(world, text)).goes_on()
     assert (done.returncode, done.stdout) == (0, "0o100640\nTrue True False 7\n"), done
+
+
+@pytest.mark.parametrize("how", ["WRITE", "COPY"])
+@pytest.mark.parametrize("change", [
+    "os.unlink('held')", "held.truncate(10)", "os.rename('other', 'held')"])
+def test_a_file_that_was_mapped_too(world, how, change):
+    text = MAPS.replace("MAPPED)", f"ACCESS_{how})").replace("CHANGE", change)
+    written = Written(world, program(world, text))
+    (world.folder / "other").write_text("another file's")
+    done = written.goes_on()
+    first = b"AFTERe" if how == "WRITE" else b"before"
+    assert (done.returncode, done.stdout) == (
+        0, f"b'before' b'MAPPED' b'before' 12000\n{first} another file's\n"), done
 
 
 def test_what_looks_like_a_lock_stays_as_it_was(world):
