@@ -183,6 +183,14 @@ def test_a_file_that_was_mapped_too(world, how, change):
         0, f"b'before' b'MAPPED' b'before' 12000\n{first} another file's\n"), done
 
 
+@pytest.mark.parametrize("change", ["os.symlink('other', 'held')", "os.link('other', 'held')"])
+def test_another_file_that_has_come_to_the_path_is_not_written_to(world, change):
+    text = MAPS.replace("MAPPED)", "ACCESS_WRITE)")
+    text = text.replace("CHANGE", f"os.unlink('held'); {change}")
+    done = Written(world, program(world, text)).goes_on()
+    assert done.returncode == 0 and (world.folder / "other").read_text() == "another file's", done
+
+
 def test_what_looks_like_a_lock_stays_as_it_was(world):
     done = Written(world, program(world, LOCK)).goes_on()
     assert (done.returncode, done.stdout) == (0, "True\n"), done

@@ -67,8 +67,21 @@ const Content* find(const Area& area) {
   return nullptr;
 }
 
-long open_to_write(const char* path, uint32_t mode) {
-  long fd = sys_open(path, O_RDWR | O_CLOEXEC);
+// A link, or another file that has more names, may have come to the path since the cut. Bytes that
+// are written there would be another file's.
+bool belongs_to_others(const char* path, const File& file) {
+  FileStatus now;
+  if (!link_status(path, now)) return false;
+  const bool same = now.device == file.device && now.inode == file.inode;
+  return now.is_link() || (now.is_regular() && !same && now.names > 1);
+}
+
+long open_to_write(const char* path, const File& file, uint32_t mode) {
+  if (belongs_to_others(path, file)) {
+    const long failed = remove_name(path);
+    if (failed < 0) return failed;
+  }
+  long fd = sys_open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd != missing) return fd;
   fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd >= 0) system_call(__NR_fchmod, fd, static_cast<long>(mode));
@@ -95,7 +108,7 @@ long write_all(long fd, const Area& area, uint64_t bytes) {
 void write_one(const Tables& tables, const Area& area, Trouble& trouble) {
   const File& file = tables.files[area.file];
   const char* path = tables.text(file.path);
-  const long fd = open_to_write(path, static_cast<uint32_t>(area.object) & mode_bits);
+  const long fd = open_to_write(path, file, static_cast<uint32_t>(area.object) & mode_bits);
   long failed = fd < 0 ? fd : make_room(fd, file.bytes);
   if (failed == 0) failed = write_all(fd, area, file.bytes);
   if (fd >= 0) sys_close(fd);
