@@ -45,6 +45,42 @@ step("written")
 """
 
 
+# Between two transactions it is saved, and within another one it is killed.
+TRANSACTIONS = BEGIN + """
+import sqlite3
+database = sqlite3.connect("held.db", isolation_level=None)
+run = lambda text: database.execute(text).fetchall()
+run("pragma journal_mode=MODE")
+run("pragma cache_size=5")
+run("create table t(a integer primary key, b int, c text)")
+run("with recursive c(n) as (select 1 union all select n+1 from c where n<5000)"
+    " insert into t select n, 0, hex(zeroblob(100)) from c")
+step("saved")
+run("update t set b=b+1, c=c||'yyyyyyyy' where a<2500")
+run("begin")
+run("update t set b=b+10, c=c||hex(zeroblob(30)) where a%7<3")
+step("written")
+run("commit")
+print(run("select count(*), sum(b), sum(length(c)) from t"), run("pragma integrity_check"))
+"""
+TRANSACTED = "[(5000, 23939, 1148632)] [('ok',)]\n"
+
+# A process that was killed has left a log, and nobody has read the database since.
+LEFT = BEGIN + """
+import sqlite3, subprocess
+subprocess.run(["/usr/bin/python3", "-c", "import os, sqlite3;"
+    "database = sqlite3.connect('held.db', isolation_level=None);"
+    "[database.execute(text).fetchall() for text in ('pragma journal_mode=WAL',"
+    " 'create table t(a int)', 'insert into t values (5)')]; os._exit(0)"], check=True)
+database = sqlite3.connect("held.db", isolation_level=None)
+run = lambda text: database.execute(text).fetchall()
+step("saved")
+print(run("select * from t"), flush=True)
+run("update t set a=a+1")
+run("pragma wal_checkpoint(truncate)")
+step("written")
+"""
+
 # CHANGE is what it does to the path; MAPPED how it maps the file.
 MAPS = BEGIN + """
 import mmap
@@ -168,6 +204,17 @@ def test_a_file_that_is_made_anew_has_its_mode(world):
                                                'print(content(held)')
     done = Written(world, program(world, text)).goes_on()
     assert (done.returncode, done.stdout) == (0, "0o100640\nTrue True False 7\n"), done
+
+
+@pytest.mark.parametrize("mode", ["delete", "persist", "wal"])
+def test_a_journal_of_a_later_transaction_does_not_spoil_a_database(world, mode):
+    done = Written(world, program(world, TRANSACTIONS.replace("MODE", mode))).goes_on()
+    assert (done.returncode, done.stdout) == (0, TRANSACTED), done
+
+
+def test_a_log_that_was_there_and_not_open_comes_back(world):
+    done = Written(world, program(world, LEFT)).goes_on()
+    assert (done.returncode, done.stdout) == (0, "[(5,)]\n"), done
 
 
 @pytest.mark.parametrize("how", ["WRITE", "COPY"])

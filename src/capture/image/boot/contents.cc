@@ -4,6 +4,7 @@
 
 #include "capture/files/pattern.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/journals.h"
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/window.h"
 
@@ -25,17 +26,17 @@ uint32_t size = 0;
 
 bool is_content(const Area& area) { return (area.flags & area_is_content) != 0; }
 
-bool is_open(const Descriptor& descriptor) {
+bool is_open(uint64_t device, uint64_t inode) {
   for (uint32_t i = 0; i < size; ++i) {
-    if (all[i].device == descriptor.device && all[i].inode == descriptor.inode) return true;
+    if (all[i].device == device && all[i].inode == inode) return true;
   }
   return false;
 }
 
 bool is_wanted(const Tables& tables, const Descriptor& one) {
   return one.kind == static_cast<uint32_t>(DescriptorKind::file) && one.number >= standard &&
-         (one.flags & access_mode) != 0 && !nameless::is_one(tables, one) && !is_open(one) &&
-         files::matches_any(all_patterns, tables.text(one.path));
+         (one.flags & access_mode) != 0 && !nameless::is_one(tables, one) &&
+         !is_open(one.device, one.inode) && files::matches_any(all_patterns, tables.text(one.path));
 }
 
 // An empty file has an area of one page, and no page in the image.
@@ -43,21 +44,35 @@ uint64_t area_bytes(uint64_t bytes) {
   return bytes == 0 ? page_bytes : (bytes + page_bytes - 1) & ~(page_bytes - 1);
 }
 
-void open_one(const Tables& tables, const Descriptor& descriptor, Trouble& trouble) {
-  Text link;
-  link << "/proc/self/fd/" << uint64_t{descriptor.number};
-  long fd = size == files_max ? too_many : sys_open(link.c_str(), O_RDONLY | O_CLOEXEC);
+void open_one(const char* from, uint32_t path, const Tables& tables, Trouble& trouble) {
+  long fd = size == files_max ? too_many : sys_open(from, O_RDONLY | O_CLOEXEC);
   FileStatus status;
   if (fd >= 0 && !descriptor_status(fd, status)) fd = missing;
   if (fd < 0) {
-    trouble << tables.text(descriptor.path) << ", whose contents are to be saved "
-            << "(--capture-files), cannot be read (error " << -fd << ")";
+    trouble << tables.text(path) << ", whose contents are to be saved (--capture-files), cannot be "
+            << "read (error " << -fd << ")";
     return;
   }
   const uint64_t start = size == 0 ? first_place : all[size - 1].end + page_bytes;
-  all[size++] =
-      Content{start,        start + area_bytes(status.bytes), status.bytes,    status.device,
-              status.inode, status.mode & mode_bits,          descriptor.path, fd};
+  all[size++] = Content{start,        start + area_bytes(status.bytes), status.bytes, status.device,
+                        status.inode, status.mode & mode_bits,          path,         fd};
+}
+
+void open_descriptor(const Descriptor& one, const Tables& tables, Trouble& trouble) {
+  Text link;
+  link << "/proc/self/fd/" << uint64_t{one.number};
+  open_one(link.c_str(), one.path, tables, trouble);
+}
+
+void open_journals(const Content& database, Tables& tables, Trouble& trouble) {
+  for (uint32_t kind = 0; kind < journals::kinds && trouble.empty(); ++kind) {
+    const char* path = journals::beside(tables.text(database.path), kind);
+    FileStatus status;
+    if (path == nullptr || !file_status(path, status)) continue;
+    if (!is_open(status.device, status.inode)) {
+      open_one(path, tables.add_text(path), tables, trouble);
+    }
+  }
 }
 
 const Content* find(const Area& area) {
@@ -105,6 +120,17 @@ long write_all(long fd, const Area& area, uint64_t bytes) {
   return system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
 }
 
+// One that the image does not have was not there at the cut. It is of a later transaction.
+void remove_later_journals(const Tables& tables, const Area& area, Trouble& trouble) {
+  const char* database = tables.text(tables.files[area.file].path);
+  for (uint32_t kind = 0; kind < journals::kinds; ++kind) {
+    const char* path = journals::beside(database, kind);
+    if (path == nullptr || holds(tables, path)) continue;
+    const long failed = remove_name(path);
+    if (failed < 0) trouble << path << " cannot be removed (error " << -failed << ")";
+  }
+}
+
 void write_one(const Tables& tables, const Area& area, Trouble& trouble) {
   const File& file = tables.files[area.file];
   const char* path = tables.text(file.path);
@@ -128,11 +154,13 @@ void fit(const char* patterns, Trouble& trouble) {
 
 const char* patterns() { return all_patterns[0] == 0 ? nullptr : all_patterns; }
 
-void open(const Tables& tables, Trouble& trouble) {
+void open(Tables& tables, Trouble& trouble) {
   if (patterns() == nullptr) return;
-  for (const Descriptor& descriptor : tables.descriptors) {
-    if (trouble.empty() && is_wanted(tables, descriptor)) open_one(tables, descriptor, trouble);
+  for (const Descriptor& one : tables.descriptors) {
+    if (trouble.empty() && is_wanted(tables, one)) open_descriptor(one, tables, trouble);
   }
+  const uint32_t databases = size;
+  for (uint32_t i = 0; i < databases; ++i) open_journals(all[i], tables, trouble);
 }
 
 uint64_t count() { return size; }
@@ -207,6 +235,9 @@ void write_back(const Tables& tables, Trouble& trouble) {
     if (!is_content(area)) continue;
     if (trouble.empty()) write_one(tables, area, trouble);
     sys_unmap(area.start, area.end - area.start);
+  }
+  for (const Area& area : tables.areas) {
+    if (is_content(area) && trouble.empty()) remove_later_journals(tables, area, trouble);
   }
 }
 

@@ -24,8 +24,9 @@ struct Content {
   uint32_t path;  // a text of the tables
   long fd;        // the control thread's
 };
-// Opens them, after the descriptors were described; until close().
-void open(const Tables& tables, Trouble& trouble);
+// Opens them, after the descriptors were described, and SQLite's journals beside them; until
+// close().
+void open(Tables& tables, Trouble& trouble);
 uint64_t count();
 const Content& one(uint64_t number);
 void close();
