@@ -184,6 +184,19 @@ def test_a_file_that_cannot_be_written_back_ends_the_restart_and_nothing_else(wo
     assert (done.returncode, done.stdout) == (0, "True True False 7\n"), done
 
 
+def test_a_folder_that_is_missing_is_named(world):
+    text = STEPS.replace('os.unlink(gone.name)', 'os.rename("in", "moved")').replace(
+        '(open(f"{name}.{rank}", "w+b", 0)', '(open(f"in/{name}.{rank}", "w+b", 0)').replace(
+        "held, other", "os.mkdir('in')\nheld, other", 1)
+    written = Written(world, program(world, text), pattern="in/held*")
+    done = written.goes_on()
+    assert done.returncode != 0, done
+    assert f"{world.folder}/in/, the folder of {world.folder}/in/held.0, is missing" in done.stderr
+    (world.folder / "moved").rename(world.folder / "in")
+    done = written.goes_on()
+    assert (done.returncode, done.stdout) == (0, "True True False 7\n"), done
+
+
 def test_a_damaged_version_changes_no_file(world):
     written = Written(world, program(world, STEPS))
     world.run("agent", "stop")

@@ -18,6 +18,7 @@ constexpr uint32_t files_max = 1024;
 constexpr uint32_t mode_bits = 0777;
 constexpr long missing = -2;         // ENOENT
 constexpr long too_many = -24;       // EMFILE
+constexpr long no_room = -28;        // ENOSPC
 constexpr long not_supported = -95;  // EOPNOTSUPP
 
 char all_patterns[64 << 10];
@@ -131,6 +132,12 @@ void remove_later_journals(const Tables& tables, const Area& area, Trouble& trou
   }
 }
 
+Text reason(long failed) {
+  Text text;
+  if (failed == no_room) return text << "the disk is full";
+  return text << "error " << -failed;
+}
+
 void write_one(const Tables& tables, const Area& area, Trouble& trouble) {
   const File& file = tables.files[area.file];
   const char* path = tables.text(file.path);
@@ -138,7 +145,7 @@ void write_one(const Tables& tables, const Area& area, Trouble& trouble) {
   long failed = fd < 0 ? fd : make_room(fd, file.bytes);
   if (failed == 0) failed = write_all(fd, area, file.bytes);
   if (fd >= 0) sys_close(fd);
-  if (failed < 0) trouble << path << " cannot be written as it was (error " << -failed << ")";
+  if (failed < 0) trouble << path << " cannot be written as it was: " << reason(failed).c_str();
 }
 
 }  // namespace
