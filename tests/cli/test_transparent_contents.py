@@ -97,6 +97,21 @@ CHANGE
 step("written")
 """
 
+# A file of 1 GiB, with data at three places. Later data fill a hole, and stand behind the end.
+HOLES = BEGIN + """
+held = open("held", "w+b", 0)
+places = (100, 5 << 20, (1 << 30) - 7)
+for place in places:
+    os.pwrite(held.fileno(), b"before!", place)
+step("saved")
+print(all(os.pread(held.fileno(), 7, place) == b"before!" for place in places),
+      os.pread(held.fileno(), 9, 2 << 20) == bytes(9), os.stat("held").st_size == 1 << 30,
+      flush=True)
+for place in (0, 2 << 20, 1 << 30):
+    os.pwrite(held.fileno(), b"AFTER" * 50, place)
+step("written")
+"""
+
 # Words that look like a lock which the program holds: glibc's robust mutex.
 LOCK = BEGIN + """
 import struct
@@ -249,6 +264,14 @@ def test_another_file_that_has_come_to_the_path_is_not_written_to(world, change)
     text = text.replace("CHANGE", f"os.unlink('held'); {change}")
     done = Written(world, program(world, text)).goes_on()
     assert done.returncode == 0 and (world.folder / "other").read_text() == "another file's", done
+
+
+@pytest.mark.parametrize("snapshot", ["copy", "fork"])
+def test_holes_stay_holes(world, snapshot):
+    world.env["BACKSTAY_CHECKPOINT_SNAPSHOT"] = snapshot
+    done = Written(world, program(world, HOLES)).goes_on()
+    assert (done.returncode, done.stdout) == (0, "True True True\n"), done
+    assert (world.folder / "held").stat().st_blocks < 1000
 
 
 def test_what_looks_like_a_lock_stays_as_it_was(world):

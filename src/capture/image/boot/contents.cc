@@ -16,7 +16,12 @@ constexpr uint32_t access_mode = 3;
 constexpr uint64_t standard = 3;  // 0, 1, 2: the new process has its own
 constexpr uint32_t files_max = 1024;
 constexpr uint32_t mode_bits = 0777;
+constexpr long seek_data = 3;
+constexpr long seek_hole = 4;
+constexpr long keep_size = 1;        // FALLOC_FL_KEEP_SIZE
+constexpr long punch_hole = 2;       // FALLOC_FL_PUNCH_HOLE
 constexpr long missing = -2;         // ENOENT
+constexpr long behind_all = -6;      // ENXIO
 constexpr long too_many = -24;       // EMFILE
 constexpr long no_room = -28;        // ENOSPC
 constexpr long not_supported = -95;  // EOPNOTSUPP
@@ -104,21 +109,71 @@ long open_to_write(const char* path, const File& file, uint32_t mode) {
   return fd;
 }
 
-// Where the disk has no room, nothing is overwritten yet.
-long make_room(long fd, uint64_t bytes) {
-  if (bytes == 0) return 0;
-  const long failed = system_call(__NR_fallocate, fd, 0, 0, static_cast<long>(bytes));
-  return failed == not_supported ? 0 : failed;
+// The runs of an area: [first, end) of the table. What lies between them were holes of the file.
+struct Runs {
+  const Run* first;
+  const Run* end;
+};
+Runs runs_of(const Tables& tables, const Area& area) {
+  Runs found{tables.runs.begin(), nullptr};
+  while (found.first != tables.runs.end() && found.first->address < area.start) ++found.first;
+  found.end = found.first;
+  while (found.end != tables.runs.end() && found.end->address < area.end) ++found.end;
+  return found;
 }
 
-long write_all(long fd, const Area& area, uint64_t bytes) {
-  for (uint64_t at = 0; at < bytes;) {
+// Bytes [start, end) of the file.
+struct Piece {
+  uint64_t start, end;
+};
+Piece piece_of(const Area& area, const Run& run, uint64_t bytes) {
+  const uint64_t start = run.address - area.start;
+  const uint64_t end = start + run.pages * page_bytes;
+  return {start, end < bytes ? end : bytes};
+}
+
+long allocate(long fd, long how, const Piece& piece) {
+  if (piece.start >= piece.end) return 0;
+  return system_call(__NR_fallocate, fd, how, static_cast<long>(piece.start),
+                     static_cast<long>(piece.end - piece.start));
+}
+
+// Where the disk has no room, nothing is overwritten yet.
+long make_room(long fd, const Area& area, const Runs& runs, uint64_t bytes) {
+  for (const Run* run = runs.first; run != runs.end; ++run) {
+    const long failed = allocate(fd, keep_size, piece_of(area, *run, bytes));
+    if (failed != 0) return failed == not_supported ? 0 : failed;
+  }
+  return 0;
+}
+
+long write_piece(long fd, const Area& area, const Piece& piece) {
+  for (uint64_t at = piece.start; at < piece.end;) {
     const long wrote = system_call(__NR_pwrite64, fd, static_cast<long>(area.start + at),
-                                   static_cast<long>(bytes - at), static_cast<long>(at));
+                                   static_cast<long>(piece.end - at), static_cast<long>(at));
     if (wrote <= 0) return wrote == 0 ? -5 /* EIO */ : wrote;
     at += static_cast<uint64_t>(wrote);
   }
-  return system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
+  return 0;
+}
+
+// The area's memory is zeros there.
+long make_hole(long fd, const Area& area, const Piece& piece) {
+  const long failed = allocate(fd, keep_size | punch_hole, piece);
+  return failed == not_supported ? write_piece(fd, area, piece) : failed;
+}
+
+long write_all(long fd, const Area& area, const Runs& runs, uint64_t bytes) {
+  Piece hole{0, bytes};
+  for (const Run* run = runs.first; run != runs.end; ++run) {
+    const Piece data = piece_of(area, *run, bytes);
+    long failed = make_hole(fd, area, {hole.start, data.start});
+    if (failed == 0) failed = write_piece(fd, area, data);
+    if (failed != 0) return failed;
+    hole.start = data.end;
+  }
+  const long failed = make_hole(fd, area, hole);
+  return failed != 0 ? failed : system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
 }
 
 // One that the image does not have was not there at the cut. It is of a later transaction.
@@ -142,8 +197,9 @@ void write_one(const Tables& tables, const Area& area, Trouble& trouble) {
   const File& file = tables.files[area.file];
   const char* path = tables.text(file.path);
   const long fd = open_to_write(path, file, static_cast<uint32_t>(area.object) & mode_bits);
-  long failed = fd < 0 ? fd : make_room(fd, file.bytes);
-  if (failed == 0) failed = write_all(fd, area, file.bytes);
+  const Runs runs = runs_of(tables, area);
+  long failed = fd < 0 ? fd : make_room(fd, area, runs, file.bytes);
+  if (failed == 0) failed = write_all(fd, area, runs, file.bytes);
   if (fd >= 0) sys_close(fd);
   if (failed < 0) trouble << path << " cannot be written as it was: " << reason(failed).c_str();
 }
@@ -174,6 +230,20 @@ uint64_t count() { return size; }
 
 const Content& one(uint64_t number) { return all[number]; }
 
+bool next_data(const Content& content, uint64_t& start, uint64_t& end) {
+  const auto from = static_cast<long>(start - content.start);
+  const auto bytes = static_cast<long>(content.bytes);
+  if (from >= bytes) return false;
+  long data = system_call(__NR_lseek, content.fd, from, seek_data);
+  if (data == behind_all || data >= bytes) return false;
+  long hole = data < 0 ? data : system_call(__NR_lseek, content.fd, data, seek_hole);
+  if (hole < 0) data = from;
+  if (hole < 0 || hole > bytes) hole = bytes;
+  start = content.start + (static_cast<uint64_t>(data) & ~(page_bytes - 1));
+  end = content.start + area_bytes(static_cast<uint64_t>(hole));
+  return true;
+}
+
 void close() {
   for (uint32_t i = 0; i < size; ++i) sys_close(all[i].fd);
   size = 0;
@@ -200,11 +270,19 @@ void own(const Tables& tables, Trouble& trouble) {
     if (!is_content(area) || !trouble.empty()) continue;
     const uint64_t bytes = area.end - area.start;
     const long at = sys_map(area.start, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE);
     if (at != static_cast<long>(area.start)) {
       trouble << "memory for contents of files cannot be mapped (error " << -at << ")";
-    } else if (!read(area, area.start, reinterpret_cast<void*>(area.start), bytes)) {
+      return;
+    }
+    const Runs runs = runs_of(tables, area);
+    for (const Run* run = runs.first; run != runs.end; ++run) {
+      if (read(area, run->address, reinterpret_cast<void*>(run->address),
+               run->pages * page_bytes)) {
+        continue;
+      }
       trouble << "a file became shorter while it was saved";
+      return;
     }
   }
 }

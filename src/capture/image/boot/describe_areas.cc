@@ -154,7 +154,11 @@ void add_content(const contents::Content& content, Tables& tables, Trouble& trou
   area->protection = PROT_READ | PROT_WRITE;
   area->flags = area_is_content;
   area->file = file;
-  if (content.bytes > 0) find_pages(*area, Which::whole, Watching::off, tables.runs, trouble);
+  Area data = *area;
+  while (trouble.empty() && contents::next_data(content, data.start, data.end)) {
+    find_pages(data, Which::whole, Watching::off, tables.runs, trouble);
+    data.start = data.end;
+  }
 }
 
 void add_contents(Tables& tables, Trouble& trouble) {
