@@ -112,6 +112,18 @@ for place in (0, 2 << 20, 1 << 30):
 step("written")
 """
 
+# It has its standard output, or error, go to a file of its own.
+REDIRECTS = BEGIN + """
+log = os.open("held.log", os.O_WRONLY | os.O_CREAT, 0o644)
+os.dup2(log, NUMBER)
+os.close(log)
+os.write(NUMBER, b"one\\n")
+step("saved")
+os.write(NUMBER, b"two\\n")
+step("written")
+os.write(NUMBER, b"three\\n")
+"""
+
 # Words that look like a lock which the program holds: glibc's robust mutex.
 LOCK = BEGIN + """
 import struct
@@ -272,6 +284,15 @@ def test_holes_stay_holes(world, snapshot):
     done = Written(world, program(world, HOLES)).goes_on()
     assert (done.returncode, done.stdout) == (0, "True True True\n"), done
     assert (world.folder / "held").stat().st_blocks < 1000
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("pattern", ["held*", "none*"])
+def test_an_output_that_the_program_has_redirected_itself(world, number, pattern):
+    text = REDIRECTS.replace("NUMBER", str(number))
+    done = Written(world, program(world, text), pattern=pattern).goes_on()
+    assert (done.returncode, done.stdout) == (0, ""), done
+    assert (world.folder / "held.log").read_text() == "one\ntwo\nthree\n"
 
 
 def test_what_looks_like_a_lock_stays_as_it_was(world):

@@ -62,7 +62,8 @@ bool keeps_outputs = false;
 
 bool is_output(const Descriptor& one, bool& same) {
   FileStatus now;
-  if (!keeps_outputs || (one.number != 1 && one.number != 2) || (one.flags & access_mode) == 0 ||
+  if (!keeps_outputs || (one.marks & descriptor_is_own) != 0 ||
+      (one.number != 1 && one.number != 2) || (one.flags & access_mode) == 0 ||
       one.kind != static_cast<uint32_t>(DescriptorKind::file) ||
       !descriptor_status(one.number, now)) {
     return false;
