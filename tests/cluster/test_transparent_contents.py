@@ -8,6 +8,8 @@ import shutil
 
 import pytest
 from conftest import finish
+from minicluster import checks
+from minicluster.errors import MissingFeature
 from supervised import BACKSTAY, LAUNCHERS, SETTINGS, SILENT_S
 from test_transparent import PROTECTED, RANKS, Together, hosts_option, kinds, waiting
 
@@ -110,3 +112,28 @@ def test_a_rank_that_dies_on_another_host(job, whole, undisturbed, kind):
     code, output = finish(running)
     assert code == 0, output
     assert one.outputs() == undisturbed, output
+
+
+def test_srun_in_an_allocation(job, whole, undisturbed):
+    try:
+        checks.require_tools(checks.SLURM_TOOLS)
+    except MissingFeature as missing:
+        pytest.skip(str(missing))
+    whole("slurm", "up")
+    try:
+        one = job(["srun", "--mpi=none"])
+        words = " ".join(map(str, one.words()))
+        script = (f"cd {one.folder} && exec env "
+                  + " ".join(f"{key}={value}" for key, value in (SETTINGS | PROTECTED).items())
+                  + f" {BACKSTAY} run --transparent --interval 0.5 --job {one.job} --retries 9 "
+                  f"--capture-files 'held.*' --capture-files '/var/tmp/{one.job}/*' -- "
+                  f"srun -n {RANKS} {words}")
+        running = whole.start("exec", "n0", "--", "salloc", "-N2", "-n4", "--overcommit", "bash",
+                              "-c", script)
+        one.wait_for_protected()
+        whole.on("n1", "pkill -KILL -o -f '[/]backstay-companion '")
+        code, output = finish(running)
+        assert code == 0 and "restart 1 of 9 from version" in output, output
+        assert one.outputs() == undisturbed, output
+    finally:
+        whole("slurm", "down")
