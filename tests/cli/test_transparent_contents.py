@@ -189,6 +189,20 @@ def test_each_rank_has_its_own(world, launcher):
     assert (done.returncode, done.stdout) == (0, "True True False 7\n" * 2), done
 
 
+def test_more_files_than_an_image_takes_are_told(world):
+    text = BEGIN + ("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (2000, 2000))\n"
+                    "files = [open(f'held.{one}', 'w') for one in range(1025)]\nstep('saved')\n")
+    world.env.update(BACKSTAY_CHECKPOINT_POLICY="daly")
+    running = start(world, program(world, text), "--job", "app", "--interval", 0.1,
+                    "--capture-files", "held*")
+    for line_told in running.stderr:
+        if "cannot be saved now" in line_told:
+            break
+    (world.folder / "saved").touch()
+    running.communicate(timeout=60)
+    assert "more than 1024 files that it has open fit --capture-files" in line_told
+
+
 @pytest.mark.parametrize("pattern, fits", [("held*", True), ("hold*", False)])
 def test_a_pattern_that_fits_nothing_is_told(world, pattern, fits):
     world.env.update(BACKSTAY_CHECKPOINT_POLICY="request")

@@ -22,7 +22,6 @@ constexpr long keep_size = 1;        // FALLOC_FL_KEEP_SIZE
 constexpr long punch_hole = 2;       // FALLOC_FL_PUNCH_HOLE
 constexpr long missing = -2;         // ENOENT
 constexpr long behind_all = -6;      // ENXIO
-constexpr long too_many = -24;       // EMFILE
 constexpr long no_room = -28;        // ENOSPC
 constexpr long not_supported = -95;  // EOPNOTSUPP
 
@@ -52,7 +51,11 @@ uint64_t area_bytes(uint64_t bytes) {
 }
 
 void open_one(const char* from, uint32_t path, const Tables& tables, Trouble& trouble) {
-  long fd = size == files_max ? too_many : sys_open(from, O_RDONLY | O_CLOEXEC);
+  if (size == files_max) {
+    trouble << "more than " << uint64_t{files_max} << " files that it has open fit --capture-files";
+    return;
+  }
+  long fd = sys_open(from, O_RDONLY | O_CLOEXEC);
   FileStatus status;
   if (fd >= 0 && !descriptor_status(fd, status)) fd = missing;
   if (fd < 0) {
