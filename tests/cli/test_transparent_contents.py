@@ -189,6 +189,23 @@ def test_each_rank_has_its_own(world, launcher):
     assert (done.returncode, done.stdout) == (0, "True True False 7\n" * 2), done
 
 
+def test_a_pattern_that_fits_nothing_is_told_with_the_first_version(world):
+    """Also where the job goes on in another folder, in which a relative pattern is another one."""
+    written = Written(world, program(world, "import os\nos.chdir(os.path.dirname(__file__))\n"
+                                     + STEPS))
+    (world.folder / "written").unlink()
+    (world.folder / "has.0").unlink()
+    (world.folder / "other").mkdir()
+    running = start(world, written.words, *written.options, before=["env", "-C", "other"])
+    written.wait_for("written", running)
+    assert world.run("checkpoint", "app", "--wait").returncode == 0
+    told = [running.stderr.readline() for _ in range(2)]
+    (world.folder / "written").touch()
+    running.communicate(timeout=60)
+    assert "this version has no contents of files: none that the program has open for writing " \
+           f"fits --capture-files ({world.folder}/other/held*)" in told[1], told
+
+
 def test_more_files_than_an_image_takes_are_told(world):
     text = BEGIN + ("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (2000, 2000))\n"
                     "files = [open(f'held.{one}', 'w') for one in range(1025)]\nstep('saved')\n")
