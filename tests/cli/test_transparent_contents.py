@@ -199,11 +199,10 @@ def test_a_pattern_that_fits_nothing_is_told_with_the_first_version(world):
     running = start(world, written.words, *written.options, before=["env", "-C", "other"])
     written.wait_for("written", running)
     assert world.run("checkpoint", "app", "--wait").returncode == 0
-    told = [running.stderr.readline() for _ in range(2)]
     (world.folder / "written").touch()
-    running.communicate(timeout=60)
+    _, told = running.communicate(timeout=60)
     assert "this version has no contents of files: none that the program has open for writing " \
-           f"fits --capture-files ({world.folder}/other/held*)" in told[1], told
+           f"fits --capture-files ({world.folder}/other/held*)" in told, told
 
 
 def test_more_files_than_an_image_takes_are_told(world):
@@ -211,7 +210,7 @@ def test_more_files_than_an_image_takes_are_told(world):
                     "files = [open(f'held.{one}', 'w') for one in range(1025)]\nstep('saved')\n")
     world.env.update(BACKSTAY_CHECKPOINT_POLICY="daly")
     running = start(world, program(world, text), "--job", "app", "--interval", 0.1,
-                    "--capture-files", "held*")
+                    "--capture-files", "held*", before=["timeout", 60])
     for line_told in running.stderr:
         if "cannot be saved now" in line_told:
             break
