@@ -12,14 +12,16 @@ from ranks import HERE, line
 from transparent import (  # noqa: F401 (two are fixtures)
     kill_at_random, kill_job, nothing_is_left, program, seed, start, undisturbed)
 
-# Two files that it overwrites in place, of which one fits the pattern, and one that it removes.
-STEPS = """
+BEGIN = """
 import os, time
 rank = os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
 def step(name):
     open(f"has.{rank}", "a").write(name + "\\n")
     while not os.path.exists(name):
         time.sleep(0.01)
+"""
+# Two files that it overwrites in place, of which one fits the pattern, and one that it removes.
+STEPS = BEGIN + """
 def at(file, place, text):
     os.pwrite(file.fileno(), text, place)
 def content(file):
@@ -39,6 +41,98 @@ for file in (held, other, gone):
 held.truncate(100)
 at(other, 60000, b"more")
 os.unlink(gone.name)
+step("written")
+"""
+
+
+# Between two transactions it is saved, and within another one it is killed.
+TRANSACTIONS = BEGIN + """
+import sqlite3
+database = sqlite3.connect("held.db", isolation_level=None)
+run = lambda text: database.execute(text).fetchall()
+run("pragma journal_mode=MODE")
+run("pragma cache_size=5")
+run("create table t(a integer primary key, b int, c text)")
+run("with recursive c(n) as (select 1 union all select n+1 from c where n<5000)"
+    " insert into t select n, 0, hex(zeroblob(100)) from c")
+step("saved")
+run("update t set b=b+1, c=c||'yyyyyyyy' where a<2500")
+run("begin")
+run("update t set b=b+10, c=c||hex(zeroblob(30)) where a%7<3")
+step("written")
+run("commit")
+print(run("select count(*), sum(b), sum(length(c)) from t"), run("pragma integrity_check"))
+"""
+TRANSACTED = "[(5000, 23939, 1148632)] [('ok',)]\n"
+
+# A process that was killed has left a log, and nobody has read the database since.
+LEFT = BEGIN + """
+import sqlite3, subprocess
+subprocess.run(["/usr/bin/python3", "-c", "import os, sqlite3;"
+    "database = sqlite3.connect('held.db', isolation_level=None);"
+    "[database.execute(text).fetchall() for text in ('pragma journal_mode=WAL',"
+    " 'create table t(a int)', 'insert into t values (5)')]; os._exit(0)"], check=True)
+database = sqlite3.connect("held.db", isolation_level=None)
+run = lambda text: database.execute(text).fetchall()
+step("saved")
+print(run("select * from t"), flush=True)
+run("update t set a=a+1")
+run("pragma wal_checkpoint(truncate)")
+step("written")
+"""
+
+# CHANGE is what it does to the path; MAPPED how it maps the file.
+MAPS = BEGIN + """
+import mmap
+open("other", "w").write("another file's")
+held = open("held", "w+b", 0)
+held.write(b"before" * 2000)
+mapped = mmap.mmap(held.fileno(), 0, access=mmap.MAPPED)
+mapped[5000:5006] = b"MAPPED"
+step("saved")
+print(mapped[:6], mapped[5000:5006], mapped[-6:], held.tell(), flush=True)
+mapped[:5] = b"AFTER"
+print(os.pread(held.fileno(), 6, 0), open("other").read(), flush=True)
+CHANGE
+step("written")
+"""
+
+# A file of 1 GiB, with data at three places. Later data fill a hole, and stand behind the end.
+HOLES = BEGIN + """
+held = open("held", "w+b", 0)
+places = (100, 5 << 20, (1 << 30) - 7)
+for place in places:
+    os.pwrite(held.fileno(), b"before!", place)
+step("saved")
+print(all(os.pread(held.fileno(), 7, place) == b"before!" for place in places),
+      os.pread(held.fileno(), 9, 2 << 20) == bytes(9), os.stat("held").st_size == 1 << 30,
+      flush=True)
+for place in (0, 2 << 20, 1 << 30):
+    os.pwrite(held.fileno(), b"AFTER" * 50, place)
+step("written")
+"""
+
+# It has its standard output, or error, go to a file of its own.
+REDIRECTS = BEGIN + """
+log = os.open("held.log", os.O_WRONLY | os.O_CREAT, 0o644)
+os.dup2(log, NUMBER)
+os.close(log)
+os.write(NUMBER, b"one\\n")
+step("saved")
+os.write(NUMBER, b"two\\n")
+step("written")
+os.write(NUMBER, b"three\\n")
+"""
+
+# Words that look like a lock which the program holds: glibc's robust mutex.
+LOCK = BEGIN + """
+import struct
+held = open("held", "w+b", 0)
+held.write(struct.pack("5I", os.getpid(), 0, os.getpid(), 1, 16) * 100)
+before = os.getpid()
+step("saved")
+print(os.pread(held.fileno(), 20, 0).hex(" ", 4) == " ".join(
+    one.to_bytes(4, "little").hex() for one in (before, 0, before, 1, 16)), flush=True)
 step("written")
 """
 
@@ -95,6 +189,36 @@ def test_each_rank_has_its_own(world, launcher):
     assert (done.returncode, done.stdout) == (0, "True True False 7\n" * 2), done
 
 
+def test_a_pattern_that_fits_nothing_is_told_with_the_first_version(world):
+    """Also where the job goes on in another folder, in which a relative pattern is another one."""
+    written = Written(world, program(world, "import os\nos.chdir(os.path.dirname(__file__))\n"
+                                     + STEPS))
+    (world.folder / "written").unlink()
+    (world.folder / "has.0").unlink()
+    (world.folder / "other").mkdir()
+    running = start(world, written.words, *written.options, before=["env", "-C", "other"])
+    written.wait_for("written", running)
+    assert world.run("checkpoint", "app", "--wait").returncode == 0
+    (world.folder / "written").touch()
+    _, told = running.communicate(timeout=60)
+    assert "this version has no contents of files: none that the program has open for writing " \
+           f"fits --capture-files ({world.folder}/other/held*)" in told, told
+
+
+def test_more_files_than_an_image_takes_are_told(world):
+    text = BEGIN + ("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (2000, 2000))\n"
+                    "files = [open(f'held.{one}', 'w') for one in range(1025)]\nstep('saved')\n")
+    world.env.update(BACKSTAY_CHECKPOINT_POLICY="daly")
+    running = start(world, program(world, text), "--job", "app", "--interval", 0.1,
+                    "--capture-files", "held*", before=["timeout", 60])
+    for line_told in running.stderr:
+        if "cannot be saved now" in line_told:
+            break
+    (world.folder / "saved").touch()
+    running.communicate(timeout=60)
+    assert "more than 1024 files that it has open fit --capture-files" in line_told
+
+
 @pytest.mark.parametrize("pattern, fits", [("held*", True), ("hold*", False)])
 def test_a_pattern_that_fits_nothing_is_told(world, pattern, fits):
     world.env.update(BACKSTAY_CHECKPOINT_POLICY="request")
@@ -113,6 +237,19 @@ def test_a_file_that_cannot_be_written_back_ends_the_restart_and_nothing_else(wo
     done = written.goes_on()
     assert done.returncode != 0 and "held.gone.0" in done.stderr, done.stderr
     (world.folder / "held.gone.0").rmdir()
+    done = written.goes_on()
+    assert (done.returncode, done.stdout) == (0, "True True False 7\n"), done
+
+
+def test_a_folder_that_is_missing_is_named(world):
+    text = STEPS.replace('os.unlink(gone.name)', 'os.rename("in", "moved")').replace(
+        '(open(f"{name}.{rank}", "w+b", 0)', '(open(f"in/{name}.{rank}", "w+b", 0)').replace(
+        "held, other", "os.mkdir('in')\nheld, other", 1)
+    written = Written(world, program(world, text), pattern="in/held*")
+    done = written.goes_on()
+    assert done.returncode != 0, done
+    assert f"{world.folder}/in/, the folder of {world.folder}/in/held.0, is missing" in done.stderr
+    (world.folder / "moved").rename(world.folder / "in")
     done = written.goes_on()
     assert (done.returncode, done.stdout) == (0, "True True False 7\n"), done
 
@@ -137,6 +274,60 @@ def test_a_file_that_is_made_anew_has_its_mode(world):
                                                'print(content(held)')
     done = Written(world, program(world, text)).goes_on()
     assert (done.returncode, done.stdout) == (0, "0o100640\nTrue True False 7\n"), done
+
+
+@pytest.mark.parametrize("mode", ["delete", "persist", "wal"])
+def test_a_journal_of_a_later_transaction_does_not_spoil_a_database(world, mode):
+    done = Written(world, program(world, TRANSACTIONS.replace("MODE", mode))).goes_on()
+    assert (done.returncode, done.stdout) == (0, TRANSACTED), done
+
+
+def test_a_log_that_was_there_and_not_open_comes_back(world):
+    done = Written(world, program(world, LEFT)).goes_on()
+    assert (done.returncode, done.stdout) == (0, "[(5,)]\n"), done
+
+
+@pytest.mark.parametrize("how", ["WRITE", "COPY"])
+@pytest.mark.parametrize("change", [
+    "os.unlink('held')", "held.truncate(10)", "os.rename('other', 'held')"])
+def test_a_file_that_was_mapped_too(world, how, change):
+    text = MAPS.replace("MAPPED)", f"ACCESS_{how})").replace("CHANGE", change)
+    written = Written(world, program(world, text))
+    (world.folder / "other").write_text("another file's")
+    done = written.goes_on()
+    first = b"AFTERe" if how == "WRITE" else b"before"
+    assert (done.returncode, done.stdout) == (
+        0, f"b'before' b'MAPPED' b'before' 12000\n{first} another file's\n"), done
+
+
+@pytest.mark.parametrize("change", ["os.symlink('other', 'held')", "os.link('other', 'held')"])
+def test_another_file_that_has_come_to_the_path_is_not_written_to(world, change):
+    text = MAPS.replace("MAPPED)", "ACCESS_WRITE)")
+    text = text.replace("CHANGE", f"os.unlink('held'); {change}")
+    done = Written(world, program(world, text)).goes_on()
+    assert done.returncode == 0 and (world.folder / "other").read_text() == "another file's", done
+
+
+@pytest.mark.parametrize("snapshot", ["copy", "fork"])
+def test_holes_stay_holes(world, snapshot):
+    world.env["BACKSTAY_CHECKPOINT_SNAPSHOT"] = snapshot
+    done = Written(world, program(world, HOLES)).goes_on()
+    assert (done.returncode, done.stdout) == (0, "True True True\n"), done
+    assert (world.folder / "held").stat().st_blocks < 1000
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("pattern", ["held*", "none*"])
+def test_an_output_that_the_program_has_redirected_itself(world, number, pattern):
+    text = REDIRECTS.replace("NUMBER", str(number))
+    done = Written(world, program(world, text), pattern=pattern).goes_on()
+    assert (done.returncode, done.stdout) == (0, ""), done
+    assert (world.folder / "held.log").read_text() == "one\ntwo\nthree\n"
+
+
+def test_what_looks_like_a_lock_stays_as_it_was(world):
+    done = Written(world, program(world, LOCK)).goes_on()
+    assert (done.returncode, done.stdout) == (0, "True\n"), done
 
 
 def test_a_database_killed_at_random(world):

@@ -310,7 +310,7 @@ void Rank::learn(const Status& saved) {
   tell_no_snapshot();
   if (record_.bytes == 0) return;
   if (saved.ok()) tell_not_in_image();
-  if (saved.ok()) contents_ = std::max(contents_, record_.contents > 0 ? 2 : 1);
+  if (saved.ok()) learn_contents();
   const std::uint64_t copied = record_.bytes - record_.kept_bytes;
   saved.ok() ? full_every_->taken(record_.bytes, record_.kept_bytes) : full_every_->failed();
   if (record_.killed) choice_->killed();
@@ -343,6 +343,20 @@ void Rank::tell_not_in_image() {
                   "does not undo what it writes there. With --capture-files it does, where the "
                   "file is open for writing",
                   who, not_in_image_));
+}
+
+// With the first version of each life. Of a command that is given again in another folder, patterns
+// are those of that folder. Of several processes another one may have such files.
+void Rank::learn_contents() {
+  const bool first = contents_ == 0;
+  contents_ = std::max(contents_, record_.contents > 0 ? 2 : 1);
+  if (!first || contents_ == 2 || options_.contents.empty() || company_.several()) return;
+  const std::string pattern = options_.contents.substr(0, options_.contents.find('\n'));
+  const bool more = pattern.size() + 1 < options_.contents.size();
+  tell_user(
+      fmt::format("this version has no contents of files: none that the program has open for "
+                  "writing fits --capture-files ({}{})",
+                  pattern, more ? ", ..." : ""));
 }
 
 // Collective. A pattern may be mistyped.

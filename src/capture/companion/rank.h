@@ -54,6 +54,7 @@ class Rank {
   void learn(const Status& saved);
   void tell_no_snapshot();
   void tell_not_in_image();
+  void learn_contents();
   void tell_unfitting();
   void tell_why_not(const Error& why);
   void stop();

@@ -121,13 +121,15 @@ long open_one(const Tables& tables, const Descriptor& one) {
   return fd;
 }
 
+bool closes_on_exec(const Descriptor& one) { return (one.marks & descriptor_closed_on_exec) != 0; }
+
 void place(const Descriptor& one, long fd) {
-  const long flags = one.close_on_exec != 0 ? O_CLOEXEC : 0;
+  const long flags = closes_on_exec(one) ? O_CLOEXEC : 0;
   if (fd != one.number) {
     system_call(__NR_dup3, fd, one.number, flags);
     sys_close(fd);
   } else {
-    system_call(__NR_fcntl, fd, F_SETFD, one.close_on_exec);
+    system_call(__NR_fcntl, fd, F_SETFD, closes_on_exec(one) ? 1 : 0);
   }
 }
 
@@ -152,7 +154,7 @@ void open_descriptor(const Tables& tables, const Descriptor& one, Trouble& troub
   bool same = false;
   if (one.same_as != one.number && !is_given(one)) {
     const uint32_t from = same_as(tables, one);
-    system_call(__NR_dup3, from, one.number, one.close_on_exec != 0 ? O_CLOEXEC : 0);
+    system_call(__NR_dup3, from, one.number, closes_on_exec(one) ? O_CLOEXEC : 0);
     return;
   }
   if (is_output(one, same)) {

@@ -1,6 +1,7 @@
 #include <linux/mman.h>
 
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/contents.h"
 #include "capture/image/boot/maps.h"
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/vdso.h"
@@ -22,6 +23,17 @@ long open_file(const Tables& tables, const Area& area) {
   return sys_open(path, O_RDONLY | O_CLOEXEC);
 }
 
+bool has_file(const Area& area) {
+  const AreaKind kind = kind_of(area);
+  return kind == AreaKind::private_file || kind == AreaKind::shared_file;
+}
+
+// The file behind the area is missing, shorter or another one until its contents are written back.
+bool waits_for_contents(const Tables& tables, const Area& area) {
+  return has_file(area) && contents::any(tables) &&
+         contents::holds(tables, tables.text(tables.files[area.file].path));
+}
+
 bool map_area(const Tables& tables, const Area& area, int protection) {
   int flags = MAP_FIXED_NOREPLACE | MAP_NORESERVE;
   long fd = -1;
@@ -29,7 +41,7 @@ bool map_area(const Tables& tables, const Area& area, int protection) {
   if (kind == AreaKind::anonymous) {
     flags |=
         MAP_PRIVATE | MAP_ANONYMOUS | ((area.flags & area_grows_down) != 0 ? MAP_GROWSDOWN : 0);
-  } else if ((area.flags & area_is_content) != 0) {
+  } else if (waits_for_contents(tables, area)) {
     flags |= MAP_PRIVATE | MAP_ANONYMOUS;  // until all is there
   } else if (kind == AreaKind::shared_memory) {
     flags |= MAP_SHARED;
@@ -78,7 +90,48 @@ uint64_t runs_end(const Tables& tables, uint64_t first, const Area& area) {
   return first;
 }
 
+// Maps the file elsewhere, with the pages that the program has changed, and moves it to its place.
+// A shared mapping has its pages from the file.
+long map_in_place(const Tables& tables, const Area& area, uint64_t first, uint64_t end) {
+  constexpr long move_to = 3;  // MREMAP_MAYMOVE | MREMAP_FIXED
+  const bool is_private = kind_of(area) == AreaKind::private_file;
+  const bool fills = is_private && end > first;
+  const uint64_t bytes = area.end - area.start;
+  const long fd = open_file(tables, area);
+  if (fd < 0) return fd;
+  const long at = sys_map(0, bytes, fills ? to_be_filled : static_cast<int>(area.protection),
+                          (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE, fd, area.offset);
+  sys_close(fd);
+  if (at < 0) return at;
+  for (uint64_t i = first; fills && i < end; ++i) {
+    const Run& run = tables.runs[i];
+    memcpy(reinterpret_cast<uint8_t*>(at) + (run.address - area.start),
+           reinterpret_cast<const void*>(run.address), run.pages * page_bytes);
+  }
+  const long moved = system_call(__NR_mremap, at, static_cast<long>(bytes),
+                                 static_cast<long>(bytes), move_to, static_cast<long>(area.start));
+  return moved < 0 ? moved : 0;
+}
+
 }  // namespace
+
+void map_written_files(const Tables& tables, Trouble& trouble) {
+  if (!contents::any(tables)) return;
+  uint64_t first = 0;
+  for (const Area& area : tables.areas) {
+    const uint64_t end = runs_end(tables, first, area);
+    const bool is_content = (area.flags & area_is_content) != 0;
+    if (!is_content && waits_for_contents(tables, area)) {
+      const long failed = map_in_place(tables, area, first, end);
+      if (failed != 0) {
+        trouble << tables.text(tables.files[area.file].path) << " cannot be mapped (error "
+                << -failed << ")";
+        return;
+      }
+    }
+    first = end;
+  }
+}
 
 void clear_memory() {
   keep_vdso();

@@ -9,6 +9,16 @@ namespace backstay::image {
 namespace {
 constexpr uint32_t access_mode = 3;
 
+// A file whose contents the image has is made anew, but not the folder that it was in.
+void check_folder_of(const char* path, Trouble& trouble) {
+  static char folder[4096];
+  copy_text(folder, sizeof folder, path);
+  folder[last_part(path) - path] = 0;
+  FileStatus status;
+  if (!file_status(folder, status))
+    trouble << folder << ", the folder of " << path << ", is missing";
+}
+
 void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   const auto kind = static_cast<DescriptorKind>(one.kind);
   const char* path = tables.text(one.path);
@@ -19,7 +29,7 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   FileStatus status;
   const bool held = contents::holds(tables, path);
   if (!file_status(path, status)) {
-    if (held) return;  // it is made anew
+    if (held) return check_folder_of(path, trouble);
     trouble << path << " is missing: the program had it open as descriptor "
             << uint64_t{one.number};
   } else if (kind == DescriptorKind::file && status.bytes < one.bytes && !held) {
@@ -52,7 +62,8 @@ bool keeps_outputs = false;
 
 bool is_output(const Descriptor& one, bool& same) {
   FileStatus now;
-  if (!keeps_outputs || (one.number != 1 && one.number != 2) || (one.flags & access_mode) == 0 ||
+  if (!keeps_outputs || (one.marks & descriptor_is_own) != 0 ||
+      (one.number != 1 && one.number != 2) || (one.flags & access_mode) == 0 ||
       one.kind != static_cast<uint32_t>(DescriptorKind::file) ||
       !descriptor_status(one.number, now)) {
     return false;

@@ -4,6 +4,7 @@
 
 #include "capture/files/pattern.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/journals.h"
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/window.h"
 
@@ -15,8 +16,13 @@ constexpr uint32_t access_mode = 3;
 constexpr uint64_t standard = 3;  // 0, 1, 2: the new process has its own
 constexpr uint32_t files_max = 1024;
 constexpr uint32_t mode_bits = 0777;
+constexpr long seek_data = 3;
+constexpr long seek_hole = 4;
+constexpr long keep_size = 1;        // FALLOC_FL_KEEP_SIZE
+constexpr long punch_hole = 2;       // FALLOC_FL_PUNCH_HOLE
 constexpr long missing = -2;         // ENOENT
-constexpr long too_many = -24;       // EMFILE
+constexpr long behind_all = -6;      // ENXIO
+constexpr long no_room = -28;        // ENOSPC
 constexpr long not_supported = -95;  // EOPNOTSUPP
 
 char all_patterns[64 << 10];
@@ -25,17 +31,18 @@ uint32_t size = 0;
 
 bool is_content(const Area& area) { return (area.flags & area_is_content) != 0; }
 
-bool is_open(const Descriptor& descriptor) {
+bool is_open(uint64_t device, uint64_t inode) {
   for (uint32_t i = 0; i < size; ++i) {
-    if (all[i].device == descriptor.device && all[i].inode == descriptor.inode) return true;
+    if (all[i].device == device && all[i].inode == inode) return true;
   }
   return false;
 }
 
 bool is_wanted(const Tables& tables, const Descriptor& one) {
-  return one.kind == static_cast<uint32_t>(DescriptorKind::file) && one.number >= standard &&
-         (one.flags & access_mode) != 0 && !nameless::is_one(tables, one) && !is_open(one) &&
-         files::matches_any(all_patterns, tables.text(one.path));
+  return one.kind == static_cast<uint32_t>(DescriptorKind::file) &&
+         (one.number >= standard || (one.marks & descriptor_is_own) != 0) &&
+         (one.flags & access_mode) != 0 && !nameless::is_one(tables, one) &&
+         !is_open(one.device, one.inode) && files::matches_any(all_patterns, tables.text(one.path));
 }
 
 // An empty file has an area of one page, and no page in the image.
@@ -43,21 +50,39 @@ uint64_t area_bytes(uint64_t bytes) {
   return bytes == 0 ? page_bytes : (bytes + page_bytes - 1) & ~(page_bytes - 1);
 }
 
-void open_one(const Tables& tables, const Descriptor& descriptor, Trouble& trouble) {
-  Text link;
-  link << "/proc/self/fd/" << uint64_t{descriptor.number};
-  long fd = size == files_max ? too_many : sys_open(link.c_str(), O_RDONLY | O_CLOEXEC);
+void open_one(const char* from, uint32_t path, const Tables& tables, Trouble& trouble) {
+  if (size == files_max) {
+    trouble << "more than " << uint64_t{files_max} << " files that it has open fit --capture-files";
+    return;
+  }
+  long fd = sys_open(from, O_RDONLY | O_CLOEXEC);
   FileStatus status;
   if (fd >= 0 && !descriptor_status(fd, status)) fd = missing;
   if (fd < 0) {
-    trouble << tables.text(descriptor.path) << ", whose contents are to be saved "
-            << "(--capture-files), cannot be read (error " << -fd << ")";
+    trouble << tables.text(path) << ", whose contents are to be saved (--capture-files), cannot be "
+            << "read (error " << -fd << ")";
     return;
   }
   const uint64_t start = size == 0 ? first_place : all[size - 1].end + page_bytes;
-  all[size++] =
-      Content{start,        start + area_bytes(status.bytes), status.bytes,    status.device,
-              status.inode, status.mode & mode_bits,          descriptor.path, fd};
+  all[size++] = Content{start,        start + area_bytes(status.bytes), status.bytes, status.device,
+                        status.inode, status.mode & mode_bits,          path,         fd};
+}
+
+void open_descriptor(const Descriptor& one, const Tables& tables, Trouble& trouble) {
+  Text link;
+  link << "/proc/self/fd/" << uint64_t{one.number};
+  open_one(link.c_str(), one.path, tables, trouble);
+}
+
+void open_journals(const Content& database, Tables& tables, Trouble& trouble) {
+  for (uint32_t kind = 0; kind < journals::kinds && trouble.empty(); ++kind) {
+    const char* path = journals::beside(tables.text(database.path), kind);
+    FileStatus status;
+    if (path == nullptr || !file_status(path, status)) continue;
+    if (!is_open(status.device, status.inode)) {
+      open_one(path, tables.add_text(path), tables, trouble);
+    }
+  }
 }
 
 const Content* find(const Area& area) {
@@ -67,39 +92,120 @@ const Content* find(const Area& area) {
   return nullptr;
 }
 
-long open_to_write(const char* path, uint32_t mode) {
-  long fd = sys_open(path, O_RDWR | O_CLOEXEC);
+// A link, or another file that has more names, may have come to the path since the cut. Bytes that
+// are written there would be another file's.
+bool belongs_to_others(const char* path, const File& file) {
+  FileStatus now;
+  if (!link_status(path, now)) return false;
+  const bool same = now.device == file.device && now.inode == file.inode;
+  return now.is_link() || (now.is_regular() && !same && now.names > 1);
+}
+
+long open_to_write(const char* path, const File& file, uint32_t mode) {
+  if (belongs_to_others(path, file)) {
+    const long failed = remove_name(path);
+    if (failed < 0) return failed;
+  }
+  long fd = sys_open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (fd != missing) return fd;
   fd = sys_open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd >= 0) system_call(__NR_fchmod, fd, static_cast<long>(mode));
   return fd;
 }
 
-// Where the disk has no room, nothing is overwritten yet.
-long make_room(long fd, uint64_t bytes) {
-  if (bytes == 0) return 0;
-  const long failed = system_call(__NR_fallocate, fd, 0, 0, static_cast<long>(bytes));
-  return failed == not_supported ? 0 : failed;
+// The runs of an area: [first, end) of the table. What lies between them were holes of the file.
+struct Runs {
+  const Run* first;
+  const Run* end;
+};
+Runs runs_of(const Tables& tables, const Area& area) {
+  Runs found{tables.runs.begin(), nullptr};
+  while (found.first != tables.runs.end() && found.first->address < area.start) ++found.first;
+  found.end = found.first;
+  while (found.end != tables.runs.end() && found.end->address < area.end) ++found.end;
+  return found;
 }
 
-long write_all(long fd, const Area& area, uint64_t bytes) {
-  for (uint64_t at = 0; at < bytes;) {
+// Bytes [start, end) of the file.
+struct Piece {
+  uint64_t start, end;
+};
+Piece piece_of(const Area& area, const Run& run, uint64_t bytes) {
+  const uint64_t start = run.address - area.start;
+  const uint64_t end = start + run.pages * page_bytes;
+  return {start, end < bytes ? end : bytes};
+}
+
+long allocate(long fd, long how, const Piece& piece) {
+  if (piece.start >= piece.end) return 0;
+  return system_call(__NR_fallocate, fd, how, static_cast<long>(piece.start),
+                     static_cast<long>(piece.end - piece.start));
+}
+
+// Where the disk has no room, nothing is overwritten yet.
+long make_room(long fd, const Area& area, const Runs& runs, uint64_t bytes) {
+  for (const Run* run = runs.first; run != runs.end; ++run) {
+    const long failed = allocate(fd, keep_size, piece_of(area, *run, bytes));
+    if (failed != 0) return failed == not_supported ? 0 : failed;
+  }
+  return 0;
+}
+
+long write_piece(long fd, const Area& area, const Piece& piece) {
+  for (uint64_t at = piece.start; at < piece.end;) {
     const long wrote = system_call(__NR_pwrite64, fd, static_cast<long>(area.start + at),
-                                   static_cast<long>(bytes - at), static_cast<long>(at));
+                                   static_cast<long>(piece.end - at), static_cast<long>(at));
     if (wrote <= 0) return wrote == 0 ? -5 /* EIO */ : wrote;
     at += static_cast<uint64_t>(wrote);
   }
-  return system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
+  return 0;
+}
+
+// The area's memory is zeros there.
+long make_hole(long fd, const Area& area, const Piece& piece) {
+  const long failed = allocate(fd, keep_size | punch_hole, piece);
+  return failed == not_supported ? write_piece(fd, area, piece) : failed;
+}
+
+long write_all(long fd, const Area& area, const Runs& runs, uint64_t bytes) {
+  Piece hole{0, bytes};
+  for (const Run* run = runs.first; run != runs.end; ++run) {
+    const Piece data = piece_of(area, *run, bytes);
+    long failed = make_hole(fd, area, {hole.start, data.start});
+    if (failed == 0) failed = write_piece(fd, area, data);
+    if (failed != 0) return failed;
+    hole.start = data.end;
+  }
+  const long failed = make_hole(fd, area, hole);
+  return failed != 0 ? failed : system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
+}
+
+// One that the image does not have was not there at the cut. It is of a later transaction.
+void remove_later_journals(const Tables& tables, const Area& area, Trouble& trouble) {
+  const char* database = tables.text(tables.files[area.file].path);
+  for (uint32_t kind = 0; kind < journals::kinds; ++kind) {
+    const char* path = journals::beside(database, kind);
+    if (path == nullptr || holds(tables, path)) continue;
+    const long failed = remove_name(path);
+    if (failed < 0) trouble << path << " cannot be removed (error " << -failed << ")";
+  }
+}
+
+Text reason(long failed) {
+  Text text;
+  if (failed == no_room) return text << "the disk is full";
+  return text << "error " << -failed;
 }
 
 void write_one(const Tables& tables, const Area& area, Trouble& trouble) {
   const File& file = tables.files[area.file];
   const char* path = tables.text(file.path);
-  const long fd = open_to_write(path, static_cast<uint32_t>(area.object) & mode_bits);
-  long failed = fd < 0 ? fd : make_room(fd, file.bytes);
-  if (failed == 0) failed = write_all(fd, area, file.bytes);
+  const long fd = open_to_write(path, file, static_cast<uint32_t>(area.object) & mode_bits);
+  const Runs runs = runs_of(tables, area);
+  long failed = fd < 0 ? fd : make_room(fd, area, runs, file.bytes);
+  if (failed == 0) failed = write_all(fd, area, runs, file.bytes);
   if (fd >= 0) sys_close(fd);
-  if (failed < 0) trouble << path << " cannot be written as it was (error " << -failed << ")";
+  if (failed < 0) trouble << path << " cannot be written as it was: " << reason(failed).c_str();
 }
 
 }  // namespace
@@ -115,16 +221,32 @@ void fit(const char* patterns, Trouble& trouble) {
 
 const char* patterns() { return all_patterns[0] == 0 ? nullptr : all_patterns; }
 
-void open(const Tables& tables, Trouble& trouble) {
+void open(Tables& tables, Trouble& trouble) {
   if (patterns() == nullptr) return;
-  for (const Descriptor& descriptor : tables.descriptors) {
-    if (trouble.empty() && is_wanted(tables, descriptor)) open_one(tables, descriptor, trouble);
+  for (const Descriptor& one : tables.descriptors) {
+    if (trouble.empty() && is_wanted(tables, one)) open_descriptor(one, tables, trouble);
   }
+  const uint32_t databases = size;
+  for (uint32_t i = 0; i < databases; ++i) open_journals(all[i], tables, trouble);
 }
 
 uint64_t count() { return size; }
 
 const Content& one(uint64_t number) { return all[number]; }
+
+bool next_data(const Content& content, uint64_t& start, uint64_t& end) {
+  const auto from = static_cast<long>(start - content.start);
+  const auto bytes = static_cast<long>(content.bytes);
+  if (from >= bytes) return false;
+  long data = system_call(__NR_lseek, content.fd, from, seek_data);
+  if (data == behind_all || data >= bytes) return false;
+  long hole = data < 0 ? data : system_call(__NR_lseek, content.fd, data, seek_hole);
+  if (hole < 0) data = from;
+  if (hole < 0 || hole > bytes) hole = bytes;
+  start = content.start + (static_cast<uint64_t>(data) & ~(page_bytes - 1));
+  end = content.start + area_bytes(static_cast<uint64_t>(hole));
+  return true;
+}
 
 void close() {
   for (uint32_t i = 0; i < size; ++i) sys_close(all[i].fd);
@@ -152,11 +274,19 @@ void own(const Tables& tables, Trouble& trouble) {
     if (!is_content(area) || !trouble.empty()) continue;
     const uint64_t bytes = area.end - area.start;
     const long at = sys_map(area.start, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE);
     if (at != static_cast<long>(area.start)) {
       trouble << "memory for contents of files cannot be mapped (error " << -at << ")";
-    } else if (!read(area, area.start, reinterpret_cast<void*>(area.start), bytes)) {
+      return;
+    }
+    const Runs runs = runs_of(tables, area);
+    for (const Run* run = runs.first; run != runs.end; ++run) {
+      if (read(area, run->address, reinterpret_cast<void*>(run->address),
+               run->pages * page_bytes)) {
+        continue;
+      }
       trouble << "a file became shorter while it was saved";
+      return;
     }
   }
 }
@@ -194,6 +324,9 @@ void write_back(const Tables& tables, Trouble& trouble) {
     if (!is_content(area)) continue;
     if (trouble.empty()) write_one(tables, area, trouble);
     sys_unmap(area.start, area.end - area.start);
+  }
+  for (const Area& area : tables.areas) {
+    if (is_content(area) && trouble.empty()) remove_later_journals(tables, area, trouble);
   }
 }
 

@@ -24,10 +24,14 @@ struct Content {
   uint32_t path;  // a text of the tables
   long fd;        // the control thread's
 };
-// Opens them, after the descriptors were described; until close().
-void open(const Tables& tables, Trouble& trouble);
+// Opens them, after the descriptors were described, and SQLite's journals beside them; until
+// close().
+void open(Tables& tables, Trouble& trouble);
 uint64_t count();
 const Content& one(uint64_t number);
+// The first pages from the address `start` on that are no hole of the file, up to the next hole;
+// false: there are none. Where the file system does not tell, there are no holes.
+bool next_data(const Content& content, uint64_t& start, uint64_t& end);
 void close();
 // Bytes of an area; false where the file has become shorter. Behind the file's end are zeros.
 bool read(const Area& area, uint64_t address, void* to, uint64_t bytes);

@@ -138,6 +138,9 @@ void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble
 void add_content(const contents::Content& content, Tables& tables, Trouble& trouble) {
   const uint32_t file =
       file_at(tables.text(content.path), content.inode, /*content=*/false, tables, trouble);
+  if (trouble.empty() && tables.files[file].bytes != content.bytes) {
+    trouble << tables.text(content.path) << " was changed by another process while it was saved";
+  }
   Area* area = trouble.empty() ? tables.areas.add() : nullptr;
   if (area == nullptr) {
     if (trouble.empty()) trouble << "the map has more areas than an image can hold";
@@ -151,7 +154,11 @@ void add_content(const contents::Content& content, Tables& tables, Trouble& trou
   area->protection = PROT_READ | PROT_WRITE;
   area->flags = area_is_content;
   area->file = file;
-  if (content.bytes > 0) find_pages(*area, Which::whole, Watching::off, tables.runs, trouble);
+  Area data = *area;
+  while (trouble.empty() && contents::next_data(content, data.start, data.end)) {
+    find_pages(data, Which::whole, Watching::off, tables.runs, trouble);
+    data.start = data.end;
+  }
 }
 
 void add_contents(Tables& tables, Trouble& trouble) {

@@ -40,7 +40,7 @@ void read_info(uint64_t number, Descriptor& out) {
     for (const char* at = line + 7; *at >= '0' && *at <= '7'; ++at) {
       flags = flags * 8 + static_cast<uint32_t>(*at - '0');
     }
-    out.close_on_exec = (flags & flag_close_on_exec) != 0 ? 1 : 0;
+    if ((flags & flag_close_on_exec) != 0) out.marks |= descriptor_closed_on_exec;
     out.flags = flags & ~flag_close_on_exec;
   }
 }
@@ -147,6 +147,17 @@ void name_without_id(Open& open, Trouble& trouble) {
   }
 }
 
+// The program was started with the standard output and error of its parent, Backstay's process. Any
+// other file there is one that the program has put there itself (freopen; `exec > log`).
+bool is_own(const Open& open) {
+  if (open.number >= standard || !open.status.is_regular()) return false;
+  Text link;
+  link << "/proc/" << system_call(__NR_getppid) << "/fd/" << open.number;
+  FileStatus given;
+  return file_status(link.c_str(), given) &&
+         (given.device != open.status.device || given.inode != open.status.inode);
+}
+
 void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   static Open open;
   if (!look_at(number, open)) return;  // closed meanwhile: of the kernel's, none of the program's
@@ -164,6 +175,7 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   out->bytes = open.status.bytes;
   out->kind = static_cast<uint32_t>(kind_of(open, trouble));
   read_info(number, *out);
+  if (is_own(open)) out->marks |= descriptor_is_own;
   name_without_id(open, trouble);
   out->path = tables.add_text(open.path);
   const bool is_file = out->kind == static_cast<uint32_t>(DescriptorKind::file);

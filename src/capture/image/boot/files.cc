@@ -16,6 +16,7 @@ bool status_of(const char* path, long fd, int flags, FileStatus& status) {
   status.bytes = static_cast<uint64_t>(raw.st_size);
   status.mtime_ns = raw.st_mtime * 1'000'000'000ULL + raw.st_mtime_nsec;
   status.special = raw.st_rdev;
+  status.names = raw.st_nlink;
   status.mode = raw.st_mode;
   return true;
 }
@@ -26,8 +27,16 @@ bool file_status(const char* path, FileStatus& status) {
   return status_of(path, AT_FDCWD, 0, status);
 }
 
+bool link_status(const char* path, FileStatus& status) {
+  return status_of(path, AT_FDCWD, 0x100 /* AT_SYMLINK_NOFOLLOW */, status);
+}
+
 bool descriptor_status(long fd, FileStatus& status) {
   return status_of("", fd, 0x1000 /* AT_EMPTY_PATH */, status);
+}
+
+long remove_name(const char* path) {
+  return system_call(__NR_unlinkat, AT_FDCWD, address_of(path), 0);
 }
 
 bool read_link(const char* path, char* to, size_t room) {

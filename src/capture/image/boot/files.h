@@ -8,6 +8,7 @@ namespace backstay::image {
 struct FileStatus {
   uint64_t device = 0, inode = 0, bytes = 0, mtime_ns = 0;
   uint64_t special = 0;  // which device a device file is
+  uint64_t names = 0;    // hard links
   uint32_t mode = 0;
 
   uint32_t type() const { return mode & 0170000; }
@@ -16,9 +17,14 @@ struct FileStatus {
   bool is_device() const { return type() == 0020000; }
   bool is_pipe() const { return type() == 0010000; }
   bool is_socket() const { return type() == 0140000; }
+  bool is_link() const { return type() == 0120000; }
 };
 bool file_status(const char* path, FileStatus& status);
+// Of a link itself, where the path leads to one.
+bool link_status(const char* path, FileStatus& status);
 bool descriptor_status(long fd, FileStatus& status);
+// Negative: an error.
+long remove_name(const char* path);
 // A duplicate of the program's descriptor `number` for the control thread, which has a table of
 // descriptors of its own. The caller closes it. Negative: an error.
 long borrow_descriptor(uint64_t number);

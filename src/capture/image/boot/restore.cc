@@ -119,13 +119,14 @@ void make_room() {
 void complete_memory() {
   Trouble trouble;
   const Identity& identity = tables.identity;
+  contents::write_back(tables, trouble);
+  if (trouble.empty()) map_written_files(tables, trouble);
+  check(trouble, Refused::image);
   renew_thread_ids(tables);
   asyncio::bring_back(tables);
   end_huge_pages(tables);
   protect_areas(tables);
   place_vdso(tables);
-  contents::write_back(tables, trouble);
-  check(trouble, Refused::image);
   auto* auxv = reinterpret_cast<uint64_t*>(identity.auxv_start);
   const long layout = set_layout(identity, auxv, identity.auxv_bytes);
   if (layout != 0) {

@@ -161,6 +161,8 @@ enum class DescriptorKind : uint32_t {
   socket,      // one end of a pair; the program has both, or the other one is closed
 };
 inline constexpr uint32_t descriptor_kinds = 10;
+inline constexpr uint32_t descriptor_closed_on_exec = 1;
+inline constexpr uint32_t descriptor_is_own = 2;  // of 1 and 2: the program has put a file there
 struct Descriptor {
   uint64_t offset, bytes;
   uint64_t device, inode;
@@ -168,7 +170,7 @@ struct Descriptor {
   uint32_t number;
   uint32_t kind;
   uint32_t flags;
-  uint32_t close_on_exec;
+  uint32_t marks;
   uint32_t same_as;
   uint32_t path;
 };

@@ -1,0 +1,17 @@
+// Journals that SQLite keeps beside a database. It opens one for a transaction alone, or when it
+// reads first, and it takes what it finds there into the database: one of a transaction behind the
+// cut would spoil the database of the cut. So a journal belongs to the contents of its database,
+// open or not. One thread at a time.
+#pragma once
+
+#include "capture/image/boot/tables.h"
+
+namespace backstay::image::journals {
+
+inline constexpr uint32_t kinds = 2;
+
+// The path of the journal of this kind beside `database`, where there is one now; else null. Valid
+// until the next call.
+const char* beside(const char* database, uint32_t kind);
+
+}  // namespace backstay::image::journals
