@@ -75,29 +75,51 @@ def words_that_differ(image, process):
     return list(zip(np.concatenate(before).tolist(), np.concatenate(now).tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_memory_is_that_of_the_image(name, monkeypatch, tmp_path):
+class Program:
+    def __init__(self, name):
+        self.pool, self.memory = new_pool()
+        self.lines = Lines()
+        words = [shutil.which(PROGRAMS[name][0]), *PROGRAMS[name][1:]]
+        self.life = Companion(self.pool, ["--", *words], self.lines.to_read, self.lines.out_write)
+
+    def begin(self, execs):
+        first_line(self.lines)
+        if execs:  # another boot program has begun
+            self.life.ask(POOL_ASK, bytes_=POOL, descriptor=self.pool)
+
+    def image(self):
+        return take_image(self.life, self.memory, None)[0]
+
+    def bring_back(self, image):
+        """It waits for GO."""
+        self.life.kill()
+        self.life = bring_back(self.pool, self.memory, image, self.lines.to_read,
+                               self.lines.out_write, goes_on=False)
+
+
+@pytest.fixture
+def program(request, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    if shutil.which(PROGRAMS[name][0]) is None:
-        pytest.skip(f"{name} is not installed")
-    pool, memory = new_pool()
-    lines = Lines()
-    life = Companion(pool, ["--", shutil.which(PROGRAMS[name][0]), *PROGRAMS[name][1:]],
-                     lines.to_read, lines.out_write)
-    first_line(lines)
-    if name in EXECS:  # another boot program has begun
-        life.ask(POOL_ASK, bytes_=POOL, descriptor=pool)
+    if shutil.which(PROGRAMS[request.param][0]) is None:
+        pytest.skip(f"{request.param} is not installed")
+    one = Program(request.param)
+    yield one
+    one.life.kill()
+
+
+@pytest.mark.parametrize("program, execs", [(name, name in EXECS) for name in PROGRAMS],
+                         ids=list(PROGRAMS), indirect=["program"])
+def test_memory_is_that_of_the_image(program, execs):
+    program.begin(execs)
     for _ in range(3):
-        data, _ = take_image(life, memory, None)
-        life.kill()
+        data = program.image()
+        program.bring_back(data)
         image = read_image(np.frombuffer(data, "u1"))
-        life = bring_back(pool, memory, data, lines.to_read, lines.out_write, goes_on=False)
-        process = life.process.pid
+        process = program.life.process.pid
         differ = words_that_differ(image, process)
         threads = set(image.threads["tid"].tolist())
         new = {int(number) for number in os.listdir(f"/proc/{process}/task")}
-        assert {was for was, _ in differ} <= threads, f"{name}: other words than ids"
-        assert {is_now for _, is_now in differ} <= new, f"{name}: other ids than its threads'"
+        assert {was for was, _ in differ} <= threads, "other words than ids"
+        assert {is_now for _, is_now in differ} <= new, "other ids than those of its threads"
         assert len(differ) >= len(threads), "a thread's id was not renewed"
-        life.tell(GO)
-    life.kill()
+        program.life.tell(GO)
