@@ -165,6 +165,20 @@ TEST_F(HomePlanTest, AKeptFileThatIsCalledBackIsNotKept) {
   EXPECT_EQ(plan_.counts().kept, 0U);
 }
 
+// The collector has changed what stands there itself, and knows that nobody else has.
+TEST_F(HomePlanTest, AKeptFileThatIsMovedToItsOwnPathComes) {
+  store(1, {{"/w/a", 10}});
+  kept_.insert("/w/a");
+  run();
+  kept_.clear();
+  EXPECT_TRUE(plan_.move(1, "/w/a", "/w/a", 20).ok());
+  EXPECT_FALSE(plan_.is_renamed(1));
+  plan_.settle(1, "/w/a", now_);
+  EXPECT_EQ(run(), (Steps{"bring /w/a of 1", "mark 1"}));
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
+  EXPECT_EQ(plan_.counts().kept, 0U);
+}
+
 TEST_F(HomePlanTest, AFolderThatCannotBeSyncedHasItsFilesBroughtAgain) {
   store(1, {{"/bad/a", 10}, {"/w/b", 20}});
   unsynced_ = {"/bad"};

@@ -178,6 +178,25 @@ def mounted_from(place):
     return "none"
 
 
+def mount_again(world, folder, place):
+    """While nothing is mounted there the agent would bring files into the folder below."""
+    agent = world.pids("backstayd")[0]
+
+    def unmounted():
+        os.kill(agent, signal.SIGSTOP)
+        done = wait_for(lambda: is_stopped(agent), "the agent to stand still") and (
+            subprocess.run(["umount", place], stderr=subprocess.DEVNULL, check=False))
+        if done.returncode != 0:
+            os.kill(agent, signal.SIGCONT)  # it has a file open there
+        return done.returncode == 0
+
+    try:
+        wait_for(unmounted, "nobody to use the disk")
+        subprocess.run(["mount", "-o", "loop", folder / "old.image", place], check=True)
+    finally:
+        os.kill(agent, signal.SIGCONT)
+
+
 def disk_with_errors(program, folder):
     """The kernel finds an error, and lets nothing be written any more: nobody else has written."""
     with World(program) as world, old_disk(folder, 8) as place:
@@ -189,8 +208,7 @@ def disk_with_errors(program, folder):
         need(code == 1 and f"{place}/x could not be brought to its place" in errors,
              f"disk with errors: {code} {errors}")
         wait_for(lambda: not world.pids("backstay-collector"), "the end of the collector")
-        for command in (["umount", place], ["mount", "-o", "loop", folder / "old.image", place]):
-            subprocess.run(command, check=True)
+        mount_again(world, folder, place)
         done = world.run(place, "true", stderr=subprocess.PIPE, text=True)
         need((place / "x").read_bytes() == NEW,
              f"disk with errors: not the new file: {done} {listed(world)}")

@@ -100,7 +100,7 @@ def test_another_command_line_is_named_and_the_saved_one_goes_on(world):
     first_versions(world, running)
     stop(running)
     (world.folder / "go").touch()
-    # The second time from what the first one has saved, which may be behind the program's last line.
+    # The second time from what the first one has saved: that may be behind the last line.
     for other, line in (("/bin/true", "gone on"), ("/bin/echo", "")):
         done = world.run("run", "--transparent", "--job", "app", "--interval", 0.01, "--", other)
         assert done.returncode == 0 and line in done.stdout, done

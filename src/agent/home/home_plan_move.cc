@@ -41,16 +41,19 @@ bool HomePlan::is_renamed(VersionNumber number) const {
 }
 
 // What it had overtaken at its former path stays so. What is to come nowhere stays a record of its
-// path, and is at home with the next mark.
+// path, and is at home with the next mark. A kept file that is moved to its own path is to come
+// there all the same.
 Status HomePlan::move_file(const Key& key, const Moved& moved) {
   if (const BringFile* file = on_its_way(&key, moved.to)) {
     return Error(Code::busy, file->to + " is on its way");
   }
   const State state = file_of(key).state;
-  if (state != State::waiting && !(state == State::kept && moved.to.empty())) {
+  const auto from = file_of(key).path;
+  const bool stays = moved.to == from->first;
+  const bool may_be_kept = moved.to.empty() || stays;
+  if (state != State::waiting && !(state == State::kept && may_be_kept)) {
     return Error(Code::state, "the file is at its path, or will not be brought there");
   }
-  const auto from = file_of(key).path;
   overtake(from->first, key);
   unschedule(key);
   if (moved.to.empty()) {
@@ -59,8 +62,12 @@ Status HomePlan::move_file(const Key& key, const Moved& moved) {
     versions_.at(key.version).held = false;
     return {};
   }
+  if (state == State::kept) {
+    change(key, State::waiting);
+    versions_.at(key.version).needs_mark();
+  }
   File& file = file_of(key);
-  if (file.named.empty()) file.named = from->first;
+  if (file.named.empty() && !stays) file.named = from->first;
   from->second.erase(key);
   if (from->second.empty()) {
     paths_.erase(from);

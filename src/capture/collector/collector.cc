@@ -268,17 +268,22 @@ Status Collector::bring_here(PendingFile& file, const Error& why) {
   return failed;
 }
 
-// The placeholder was changed since: by us, in part, or in its mode, owner or names. The agent is
-// to bring the file all the same.
+// We have changed the placeholder ourselves, in part or by trying. The agent is to bring the file
+// all the same. It may be at that just now: then it hears of it at the next try.
 void Collector::come_after_change(PendingFile& file) {
-  if (!file.why_kept.empty() || !file.is_untouched() || file.changed_ns() <= file.placed_ns) return;
+  if (!file.is_untouched()) return;
+  const bool changed = file.why_kept.empty() && file.changed_ns() > file.placed_ns;
+  file.changed_here = file.changed_here || changed;
+  if (!file.changed_here) return;
   const std::uint64_t placed_ns = std::max(system_clock().wall_ns(), file.changed_ns());
   const Status moved = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file.run) return Error(Code::agent_lost, "another agent has the job");
     return writer.move(file.of_run(), file.path, file.path, placed_ns);
   });
   const Lock lock(mutex_);
-  if (moved.ok()) file.placed_ns = placed_ns;
+  if (!moved.ok()) return;
+  file.placed_ns = placed_ns;
+  file.changed_here = false;
 }
 
 // Another program has put its own bytes at the path.

@@ -110,6 +110,7 @@ struct PendingFile {
   bool gone = false;      // it is at its place, or was not taken at all
   std::string why;        // it could not be brought
   std::string why_kept;   // why the agent leaves it in its store for good
+  bool changed_here = false;  // its placeholder, by our own try; the agent does not know it yet
   unsigned tries = 0;
   std::uint64_t next_ns = 0;  // not before
 };

@@ -244,7 +244,9 @@ Kept keep_direct(Finished& finished) {
   if (can_be_replaced(finished, path)) {
     const Kept kept = replace(finished, path);
     const bool full = kept.error == ENOSPC || kept.error == EDQUOT;
-    if (kept.error == 0 || (full && !fits_without_old(finished, now))) return kept;
+    // A try to write into the file of such a disk fails as well, and changes its times.
+    const bool read_only = kept.error == EROFS;
+    if (kept.error == 0 || read_only || (full && !fits_without_old(finished, now))) return kept;
   }
   return {write_in_place(finished), -1};
 }
