@@ -75,7 +75,7 @@ SECTIONS = {
     "descriptors": np.dtype(
         _fields(
             "offset bytes device inode contents contents_bytes",
-            "number kind flags close_on_exec same_as path",
+            "number kind flags marks same_as path",
         )
     ),
     "contents": np.dtype("u1"),

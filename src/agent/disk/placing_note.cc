@@ -89,7 +89,8 @@ Status PlacingNote::read() {
   if (fields.empty() || fields.front() != boot_) return {};
   for (std::size_t at = 1; at + fields_of_line <= fields.size(); at += fields_of_line) {
     const std::string_view* line = &fields[at];
-    // It is damaged, and may have taken others back: then a file is rather brought again.
+    // A damaged line may have taken others back. No line counts then: files are rather brought
+    // again.
     if (!is_whole(line)) {
       noted_.clear();
       break;

@@ -246,8 +246,9 @@ Status Collector::bring(PendingFile& file) {
   return bring_here(file, brought.ok() ? Error(Code::busy, file.why_kept) : brought.error());
 }
 
-// The agent cannot bring it. Or it keeps it, as it takes our placeholder for another program's
-// newer file: somebody has changed its mode, owner or names, or we have written it in part.
+// The agent cannot bring the file. Or it keeps the file, as it takes our placeholder for another
+// program's newer one: somebody has changed the placeholder's mode, owner or names, or we have
+// written it in part.
 Status Collector::bring_here(PendingFile& file, const Error& why) {
   const Status placed = file.place();
   spdlog::warn("the agent cannot bring a file to its place job={} file={} why=\"{}\" placed={}",

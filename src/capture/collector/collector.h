@@ -64,10 +64,10 @@ class Collector {
   Status settle(PendingFile::Key key, bool reads);
   // The same for all that are pending now; `paused_too`: also for those that could not be brought a
   // moment ago, which are tried once more. Says what it waits for, and which files are not at their
-  // places in the end, with `paused_too` those that stay in the store too; the error is that of one
-  // of them.
+  // places in the end; with `paused_too` also which ones stay in the store (tell_left). The error
+  // is that of one of them.
   Status settle_all(const Tell& tell, bool paused_too);
-  // Says which files stay in the store, as other programs have put newer ones at their paths.
+  // Says which files stay in the store because other programs have put newer ones at their paths.
   void tell_left(const Tell& tell);
 
   // What a process has counted; it comes with every question.

@@ -44,8 +44,9 @@ struct PendingFile {
   // Its placeholder has no name any more: an agent has brought the file, or the program has removed
   // the placeholder or put another file in its place.
   bool has_left() const;
-  // Its placeholder stands under its name, and has the bytes that it had when the program opened it
-  // (or that we have left there): others have changed no more than its mode, owner or names.
+  // Its placeholder stands under its name, and has the bytes that it had when the program opened
+  // it, or after our last try to write it: others have changed no more than its mode, owner or
+  // names.
   bool is_untouched() const;
   // When the placeholder's inode was changed last.
   std::uint64_t changed_ns() const;
@@ -62,7 +63,8 @@ struct PendingFile {
 
   Fd memory;  // the bytes; invalid once the agent's disk has them and memory is short
   Fd target;  // the placeholder; held open, so that no other file gets its inode
-  // Size and time of change, when the program opened it, or as our own try to write it left it.
+  // Of the placeholder: size and time of change when the program opened it, or after our last try
+  // to write it.
   struct stat opened = {};
   struct stat placed = {};  // when it came here
   std::uint64_t bytes = 0;

@@ -183,8 +183,9 @@ int write_over(const Finished& finished, const struct stat& now, const struct st
   return 0;
 }
 
-// What was written in part takes no room, and counts for no other process's writing later.
-// `before`: its time stays, as the agent would take a newer file for another program's.
+// After this a part that was written takes no room, and does not count as another process's writing
+// later. The file keeps the time that it had (`before`): the agent would take a newer one for
+// another program's.
 void take_back(Finished& finished, const struct stat& before) {
   raw::ftruncate(finished.target, 0);
   const struct timespec times[2] = {{0, UTIME_OMIT}, before.st_mtim};

@@ -89,8 +89,8 @@ static int close_many(unsigned first, unsigned last, unsigned flags) {
   return close_around(first, last, flags);
 }
 
-// With a table of descriptors of this thread's own, in which the library could not tell what is
-// ours.
+// CLOSE_RANGE_UNSHARE gives this thread a table of descriptors of its own. In that the library
+// could not tell which ones are ours.
 static void before_unshare(int flags) {
   if ((flags & CLOSE_RANGE_UNSHARE) == 0 || !is_anything_captured()) return;
   Lock lock;

@@ -16,8 +16,8 @@ namespace backstay::files {
 struct Finished {
   int memory = -1;  // holds the bytes: holes, size and times are those of the file
   int target = -1;  // the file at its place, open for writing; mode and owner are its own
-  // Of the file at its place, when it was opened, or as a try to write it that failed has left it:
-  // what differs now was changed by others.
+  // Of the file at its place: when it was opened, or after our last try to write it, which failed.
+  // What differs now was changed by others.
   struct stat opened = {};
   bool sync = false;  // return only when a power cut would not take it back
 };
@@ -46,8 +46,9 @@ Kept keep_direct(Finished& finished);
 int copy_beside(const Finished& finished, const char* path, char (&name)[path_max]);
 
 // Writes into the file at its place, as the program would have: no crash leaves the old file.
-// Returns an error number. ENOSPC and EDQUOT are found before the first byte is written, where the
-// file system can reserve room; after another error the file is empty.
+// Returns an error number. Where the file system can reserve room, ENOSPC and EDQUOT are found
+// before the first byte is written. After any error in writing the file is empty, unless another
+// process has written into it too.
 int write_in_place(Finished& finished);
 
 }  // namespace backstay::files

@@ -1,7 +1,7 @@
-// The kernel's call by its number, as libuv closes files (node, cmake): close, close_range, which
-// would close the library's own descriptors too, and the sync family are ours, all others go on
+// The kernel's call by its number, as libuv closes files (node, cmake). Ours are close, the sync
+// family, and close_range, which would close the library's own descriptors too. All others go on
 // into libc's function, which finds registers and stack as the program left them (a clone returns
-// twice). Those that look at a path, or change it, have pending files come home first.
+// twice). Before those that look at a path, or change it, pending files come home.
 #include <sys/syscall.h>
 #include <unistd.h>
 

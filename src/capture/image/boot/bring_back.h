@@ -34,7 +34,8 @@ uint8_t* place_of(const Tables& tables, const Run& run);
 // Puts the vdso where the program expects it; where this kernel's is another one, its functions
 // enter the kernel by system calls instead.
 void place_vdso(const Tables& tables);
-// Maps the files whose contents were written back. Their pages were filled without them.
+// Maps the files whose contents were written back. Until then memory without a file stands at their
+// places, and has the pages that the program had changed.
 void map_written_files(const Tables& tables, Trouble& trouble);
 // Sets the protection of areas that were filled.
 void protect_areas(const Tables& tables);

@@ -147,8 +147,8 @@ void name_without_id(Open& open, Trouble& trouble) {
   }
 }
 
-// The program was started with the standard output and error of its parent, Backstay's process. Any
-// other file there is one that the program has put there itself (freopen; `exec > log`).
+// The program was started with the standard input, output and error of its parent, a process of
+// Backstay. If another file is there now, the program has put it there itself (`exec > log`).
 bool is_own(const Open& open) {
   if (open.number >= standard || !open.status.is_regular()) return false;
   Text link;

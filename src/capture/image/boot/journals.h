@@ -1,7 +1,7 @@
-// Journals that SQLite keeps beside a database. It opens one for a transaction alone, or when it
-// reads first, and it takes what it finds there into the database: one of a transaction behind the
-// cut would spoil the database of the cut. So a journal belongs to the contents of its database,
-// open or not. One thread at a time.
+// Journals that SQLite keeps beside a database. SQLite opens a journal only for a transaction, or
+// when it first reads the database, and takes what it finds there into the database. A journal of a
+// transaction behind the cut would spoil the database of the cut. So a journal belongs to the
+// contents of its database, open or not. One thread at a time.
 #pragma once
 
 #include "capture/image/boot/tables.h"

@@ -110,7 +110,8 @@ void give_offsets(const Row<Area>& areas, Row<Run>& runs, uint64_t kept_bytes) {
     const bool follows = last != nullptr && last->address >= area->start &&
                          end_of(*last) == run.address &&
                          last->offset + last->pages * page_bytes == run.offset;
-    if (follows && run.offset != kept_bytes) {  // only pages behind that are read
+    // The first new page begins a run of its own: runs that begin among kept ones are not read.
+    if (follows && run.offset != kept_bytes) {
       last->pages += run.pages;
     } else {
       runs[count++] = run;

@@ -30,8 +30,8 @@ struct LockRange {
 };
 
 // Renews the owner of each lock of glibc that is held by one of the old ids and begins in this
-// range. Nothing tells where locks lie. So the program's data may look like one: all fields of a
-// lock must have values that only a held one has.
+// range. Nothing tells where locks lie, and data of the program may look like a lock. So only what
+// has the values of a held lock in all its fields counts as one.
 void renew_locks(const LockRange& range, const NewIds& ids);
 
 }  // namespace backstay::image

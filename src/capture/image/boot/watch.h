@@ -15,8 +15,8 @@ namespace backstay::image::watch {
 // False: this kernel, or the machine's settings, have nothing of the kind; or this kernel takes
 // memory for unwritten that was moved (mremap), as early ones do.
 bool begin();
-// From now on: all of its pages count as written, those too that were watched already. False: not
-// this one.
+// Begins to watch this area: from now on all of its pages count as written, those too that were
+// watched already. False: this area cannot be watched.
 bool add(const Area& area);
 // As add(); and all pages that are there count as unwritten from now on. An area that cannot be
 // watched counts as written.

@@ -162,7 +162,7 @@ enum class DescriptorKind : uint32_t {
 };
 inline constexpr uint32_t descriptor_kinds = 10;
 inline constexpr uint32_t descriptor_closed_on_exec = 1;
-inline constexpr uint32_t descriptor_is_own = 2;  // of 1 and 2: the program has put a file there
+inline constexpr uint32_t descriptor_is_own = 2;  // of 0 to 2: the program has put a file there
 struct Descriptor {
   uint64_t offset, bytes;
   uint64_t device, inode;
