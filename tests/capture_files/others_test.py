@@ -54,14 +54,14 @@ def is_stopped(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
-def touched(world, place, touch, command="exec"):
+def touched(world, place, touch, command="exec", write=WRITE):
     """`touch` is called while `x` is on its way. What came of the program."""
     subprocess.run([world.program, "agent", "start"], check=True, stdout=subprocess.DEVNULL,
                    env={**world.env, "BACKSTAY_FAILPOINT": "home.1=stop@2"})
     agent = wait_for(lambda: world.pids("backstayd"), "an agent")[0]
     more = ["--retries", "0"] if command == "run" else []
     words = [world.program, command, *more, "--job", "test", "--capture-files", f"{place}/**", "--",
-             sys.executable, "-c", f"import os; os.chdir({str(place)!r})\n{WRITE}"]
+             sys.executable, "-c", f"import os; os.chdir({str(place)!r})\n{write}"]
     with subprocess.Popen(list(map(str, words)), env=world.env, cwd=world.folder, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as running:
@@ -136,6 +136,11 @@ def other_bytes(program, folder):
                                  "status=none", stderr=subprocess.PIPE, text=True)
                 need(done.returncode == 0 and done.stderr == "", f"written anew: {done}")
                 need((place / "x").read_bytes() == bytes(MIB), "written anew: other bytes")
+    with World(program) as world, place_in(folder, "left") as place:
+        removes = f"{WRITE}\nos.unlink('x')"  # once the other program's file is known to stay
+        removes = removes.replace("sys.stdin.read()", "os.sync(); sys.stdin.read()")
+        code, _, errors = touched(world, place, lambda: written(place), "run", removes)
+        need(code == 0 and "stays" not in errors, f"removed by the program: {code} {errors}")
     print("others wrote it, or put another file there")
 
 

@@ -46,6 +46,20 @@ for line in sys.stdin:
 """
 SHARED, PRIVATE, WITHOUT_FILE = 1, 2, 0x22
 
+# A mutex that checks its owner, is held, and ends in the second page.
+LOCK = """
+attributes, mutex = ctypes.create_string_buffer(64), ctypes.c_void_p(memory + PAGE - 24)
+assert libc.pthread_mutexattr_init(attributes) == 0
+assert libc.pthread_mutexattr_settype(attributes, 2) == 0  # PTHREAD_MUTEX_ERRORCHECK
+ready = ctypes.create_string_buffer(40)
+assert libc.pthread_mutex_init(ready, attributes) == 0
+ctypes.memmove(mutex, ready, 24)  # as one that the linker has made: the next page is not touched
+assert libc.pthread_mutex_lock(mutex) == 0
+readable = []
+def look():
+    assert libc.pthread_mutex_unlock(mutex) == 0, "it is another thread's"
+    assert libc.pthread_mutex_lock(mutex) == 0
+"""
 KINDS = {
     "zeros in the place of a file's bytes": f"""
 memory = map_pages({PRIVATE}, file_of(16))
@@ -91,18 +105,13 @@ numbers = [
 ]
 ctypes.memmove(memory, struct.pack(f"{{len(numbers)}}I", *numbers), 4 * len(numbers))
 """,
-    "a lock that ends in a page of zeros": f"""
-memory = map_pages({WITHOUT_FILE})
-attributes, mutex = ctypes.create_string_buffer(64), ctypes.c_void_p(memory + PAGE - 24)
-assert libc.pthread_mutexattr_init(attributes) == 0
-assert libc.pthread_mutexattr_settype(attributes, 2) == 0  # PTHREAD_MUTEX_ERRORCHECK
-assert libc.pthread_mutex_init(mutex, attributes) == 0
-assert libc.pthread_mutex_lock(mutex) == 0
-readable = [1]
-def look():
-    assert libc.pthread_mutex_unlock(mutex) == 0, "it is another thread's"
-    assert libc.pthread_mutex_lock(mutex) == 0
-""",
+    "a lock that ends in a page of zeros": f"memory = map_pages({WITHOUT_FILE})" + LOCK,
+    "a lock that ends in a file's page of zeros": f"""
+os.ftruncate(file := os.open("data", os.O_RDWR | os.O_CREAT), 16 * PAGE)
+memory = map_pages({PRIVATE}, file)""" + LOCK,
+    "a lock that ends in a page of zeros of shared memory": f"""
+os.ftruncate(file := os.memfd_create("lock"), 16 * PAGE)
+memory = map_pages({SHARED}, file)""" + LOCK,
     "a shared mapping that is longer than its removed file": f"""
 memory = map_pages({SHARED}, removed(file_of(3)))
 readable = [0, 1, 2]

@@ -121,11 +121,17 @@ Status Collector::settle_all(const Tell& tell, bool paused_too) {
     all = Error(Code::io, file->why);
   }
   if (!paused_too) return all;
+  forget_removed();
   for (const auto& [path, words] : left_) {
     tell(words);
     all = Error(Code::io, words);
   }
   return all;
+}
+
+// The other program's file does not stay any more.
+void Collector::forget_removed() {
+  std::erase_if(left_, [](const auto& one) { return ::access(one.first.c_str(), F_OK) != 0; });
 }
 
 // Of one that cannot be brought.
@@ -146,6 +152,7 @@ std::string Collector::words_for(const PendingFile& file) const {
 
 void Collector::tell_left(const Tell& tell) {
   const Lock lock(mutex_);
+  forget_removed();
   for (const auto& [path, words] : left_) tell(words);
 }
 

@@ -254,6 +254,10 @@ Status Collector::bring_here(PendingFile& file, const Error& why) {
   spdlog::warn("the agent cannot bring a file to its place job={} file={} why=\"{}\" placed={}",
                job_, file.path, why.to_string(), placed.ok() ? "yes" : placed.error().to_string());
   if (placed.ok()) {
+    {
+      const Lock lock(mutex_);
+      file.why_kept.clear();
+    }
     drop_placed(file);
     return {};
   }

@@ -157,6 +157,7 @@ class Collector {
   static std::string words_for(const std::list<Awaited>& awaited);
   void wait_for(const std::list<Awaited>& awaited, const Tell& tell);
   std::string words_for(const PendingFile& file) const;
+  void forget_removed();
   Status settle_held(const std::list<Awaited>& awaited, const Tell& tell);
   std::uint64_t held_bytes() const;
 

@@ -72,15 +72,22 @@ bool PendingFile::is_older_than(const struct stat& there, std::uint64_t placed_a
   return there.st_mtim.tv_sec >= 0 && nanoseconds(there.st_mtim) > ours;
 }
 
+std::uint32_t PendingFile::mode_to_have() const {
+  constexpr std::uint32_t bits = 07777;
+  struct stat now = {};
+  const bool changed =
+      ::fstat(target.get(), &now) == 0 && (now.st_mode & bits) != (placed.st_mode & bits);
+  return changed ? now.st_mode & bits : mode;
+}
+
 Status PendingFile::place() {
   if (!memory.valid()) return Error(Code::internal, "its bytes are with the agent only");
   const std::lock_guard guard(sink_mutex);
+  const std::uint32_t wanted = mode_to_have();
   Finished finished{memory.get(), target.get(), opened, true};
   const Kept kept = keep_direct(finished);
   opened = finished.opened;
-  if (kept.error == 0 && (placed.st_mode & 07777U) != mode) {
-    (void)::fchmod(kept.placed >= 0 ? kept.placed : target.get(), mode);
-  }
+  if (kept.error == 0) (void)::fchmod(kept.placed >= 0 ? kept.placed : target.get(), wanted);
   if (kept.placed >= 0) ::close(kept.placed);
   return kept.error == 0 ? Status() : Status(errno_error("write " + path, kept.error));
 }
@@ -91,7 +98,7 @@ Result<Fd> PendingFile::copy_beside(const std::string& to, std::string& name) co
   const int fd = files::copy_beside({memory.get(), target.get(), opened, false}, to.c_str(), made);
   if (fd < 0) return errno_error("write beside " + to, -fd);
   name = made;
-  (void)::fchmod(fd, mode);
+  (void)::fchmod(fd, mode_to_have());
   return Fd(fd);
 }
 

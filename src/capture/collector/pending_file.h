@@ -48,6 +48,8 @@ struct PendingFile {
   // it, or after our last try to write it: others have changed no more than its mode, owner or
   // names.
   bool is_untouched() const;
+  // Its mode, but for one that others have given the placeholder since the file came here.
+  std::uint32_t mode_to_have() const;
   // When the placeholder's inode was changed last.
   std::uint64_t changed_ns() const;
   // Another file stands under its name.

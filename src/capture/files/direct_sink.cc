@@ -220,7 +220,9 @@ int write_in_place(Finished& finished) {
     error = write_over(finished, now, memory);
     if (error != 0) take_back(finished, now);
   }
-  if (error == 0 && finished.sync) error = -raw::fsync(finished.target);
+  if (error != 0 || !finished.sync) return error;
+  error = -raw::fsync(finished.target);
+  if (error != 0) raw::fstat(finished.target, &finished.opened);  // it is to be written once more
   return error;
 }
 

@@ -97,16 +97,19 @@ bool may_hold_locks(const Area& area) {
   return (area.protection & PROT_WRITE) != 0 && (area.flags & area_is_content) == 0;
 }
 
-// A lock that begins in a run may end in the next one, or in pages that are zeros and so in no run.
-// Behind the end of a mapped file there is nothing.
-LockRange lock_range(const Tables& tables, const Area& area, uint64_t index) {
-  const Run& run = tables.runs[index];
+// False also where the kernel cannot tell (before 5.14).
+bool can_be_read(uint64_t page) {
+  constexpr long populate_for_reading = 22;  // MADV_POPULATE_READ
+  return system_call(__NR_madvise, static_cast<long>(page), page_bytes, populate_for_reading) == 0;
+}
+
+// A lock that begins in a run may end in the next page, which may be zeros and so in no run. Behind
+// the end of a mapped file there is nothing.
+LockRange lock_range(const Area& area, const Run& run) {
   const uint64_t end = run.address + run.pages * page_bytes;
-  const Run* next = index + 1 < tables.runs.size() ? &tables.runs[index + 1] : nullptr;
-  uint64_t readable_end = end;
-  if (next != nullptr && next->address == end && end < area.end) readable_end += page_bytes;
-  if (area.kind == static_cast<uint32_t>(AreaKind::anonymous)) readable_end = area.end;
-  return LockRange{run.address, end, readable_end};
+  const bool anonymous = area.kind == static_cast<uint32_t>(AreaKind::anonymous);
+  const bool more = end < area.end && (anonymous || can_be_read(end));
+  return LockRange{run.address, end, more ? end + page_bytes : end};
 }
 
 const Thread* leader_of(const Tables& tables) {
@@ -151,9 +154,9 @@ void renew_thread_ids(const Tables& tables) {
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
   }
   const Area* area = tables.areas.begin();
-  for (uint64_t i = 0; i < tables.runs.size(); ++i) {
-    while (area->end <= tables.runs[i].address) ++area;
-    if (may_hold_locks(*area)) renew_locks(lock_range(tables, *area, i), ids);
+  for (const Run& run : tables.runs) {
+    while (area->end <= run.address) ++area;
+    if (may_hold_locks(*area)) renew_locks(lock_range(*area, run), ids);
   }
 }
 
