@@ -41,8 +41,9 @@ bool is_open(uint64_t device, uint64_t inode) {
 bool is_wanted(const Tables& tables, const Descriptor& one) {
   return one.kind == static_cast<uint32_t>(DescriptorKind::file) &&
          (one.number >= standard || (one.marks & descriptor_is_own) != 0) &&
-         (one.flags & access_mode) != 0 && !nameless::is_one(tables, one) &&
-         !is_open(one.device, one.inode) && files::matches_any(all_patterns, tables.text(one.path));
+         (one.flags & access_mode) != 0 && given_output(one) == 0 &&
+         !nameless::is_one(tables, one) && !is_open(one.device, one.inode) &&
+         files::matches_any(all_patterns, tables.text(one.path));
 }
 
 // An empty file has an area of one page, and no page in the image.
