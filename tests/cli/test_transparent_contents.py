@@ -65,6 +65,23 @@ print(run("select count(*), sum(b), sum(length(c)) from t"), run("pragma integri
 """
 TRANSACTED = "[(5000, 23939, 1148632)] [('ok',)]\n"
 
+# When it is saved, SQLite has a journal open that does not begin as one: it has not been synced, or
+# a transaction has ended.
+HAS_JOURNAL_OPEN = BEGIN + """
+import sqlite3
+database = sqlite3.connect("held.db", isolation_level=None)
+run = lambda *texts: [database.execute(text).fetchall() for text in texts][-1]
+run("pragma cache_size=2", PRAGMAS, "create table t(a int)", "insert into t values (5)")
+run(BEFORE)
+step("saved")
+run(FIRST, "update t set a=a+1", "insert into t select 7 from (with recursive c(n) as"
+    " (select 1 union all select n+1 from c where n<5000) select n from c)", LAST)
+step("written")
+if database.in_transaction:
+    run("commit")
+print(run("select count(*), sum(a) from t"), run("pragma integrity_check"))
+"""
+
 # A process that was killed has left a log, and nobody has read the database since.
 LEFT = BEGIN + """
 import sqlite3, subprocess
@@ -280,6 +297,30 @@ def test_a_file_that_is_made_anew_has_its_mode(world):
 def test_a_journal_of_a_later_transaction_does_not_spoil_a_database(world, mode):
     done = Written(world, program(world, TRANSACTIONS.replace("MODE", mode))).goes_on()
     assert (done.returncode, done.stdout) == (0, TRANSACTED), done
+
+
+EXCLUSIVE = "'pragma locking_mode=exclusive', 'pragma journal_mode={}'"
+LOG = "'pragma journal_mode=wal'"
+CHANGE = "'begin', 'update t set a=4', 'update t set a=5'"
+NO_LOG = "'pragma wal_checkpoint(truncate)'"
+
+
+@pytest.mark.parametrize("pragmas, before, first, last", [
+    ("''", CHANGE, "''", "''"),
+    ("''", CHANGE, "''", "'commit'"),
+    (LOG, NO_LOG, "'begin'", "''"),
+    (LOG, NO_LOG, "'begin'", "'commit'"),
+    (EXCLUSIVE.format("delete"), "''", "'begin'", "''"),
+    (EXCLUSIVE.format("persist"), "''", "'begin'", "''"),
+    (EXCLUSIVE.format("truncate"), "''", "'begin'", "''"),
+], ids=["within", "committed", "log", "log committed", "delete", "persist", "truncate"])
+def test_a_journal_that_was_open_comes_back_by_the_name_of_its_database(
+        world, pragmas, before, first, last):
+    text = HAS_JOURNAL_OPEN
+    for name, value in (("PRAGMAS", pragmas), ("BEFORE", before), ("FIRST", first), ("LAST", last)):
+        text = text.replace(name, value)
+    done = Written(world, program(world, text), pattern="held.db").goes_on()
+    assert (done.returncode, done.stdout) == (0, "[(5001, 35006)] [('ok',)]\n"), done
 
 
 def test_a_log_that_was_there_and_not_open_comes_back(world):

@@ -127,7 +127,7 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   command_ = note_of(saved.notes, note_command);
   chain_ = chain_of(saved.notes, footer);
   for (const Descriptor& one : image.descriptors) {
-    if (one.number == 1) output_ = one;
+    if (!output_ && is_output(one)) output_ = one;
   }
   const Status started = told_by_process(start(tail, object_bytes));
   if (!started.ok()) boot_.reset();

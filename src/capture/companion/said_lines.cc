@@ -58,6 +58,12 @@ class OurLines {
 
 }  // namespace
 
+bool is_output(const Descriptor& one) {
+  constexpr std::uint32_t given = descriptor_is_output | descriptor_is_error | descriptor_is_own;
+  if ((one.marks & given) == 0) return one.number == 1;  // no mark tells
+  return given_output(one) == 1 && (one.marks & descriptor_is_apart) == 0;
+}
+
 std::string said_since(const Descriptor& output) {
   if (!is_one_file(output)) return "";
   const Fd file(::open("/proc/self/fd/1", O_RDONLY | O_CLOEXEC));

@@ -9,9 +9,12 @@
 
 namespace backstay::image {
 
-// The lines behind the length that `output`, the image's descriptor 1, says. None where standard
-// output and error are not one file now, or not that file. A line that began behind an unfinished
-// one of the program's is none.
+// Whether this descriptor of an image was the standard output of Backstay's process.
+bool is_output(const Descriptor& one);
+
+// The lines behind the length that `output`, such a descriptor, says. None where standard output
+// and error are not one file now, or not that file. A line that began behind an unfinished one of
+// the program's is none.
 std::string said_since(const Descriptor& output);
 
 // After the file was cut back; if it was not, nothing is written.

@@ -18,12 +18,6 @@ void check_programs(const Tables& tables, Trouble& trouble);
 // An older one may do without these: other files that are mapped, and what is open.
 void check_files(const Tables& tables, Trouble& trouble);
 void check_descriptors(const Tables& tables, Trouble& trouble);
-// Standard output and error that were files: the program goes on with those of the new process,
-// which `backstay run` writes to as well. `same`: it is the file of before, and was not emptied
-// since then (a shell does that for `> file`).
-bool is_output(const Descriptor& one, bool& same);
-// Only with a companion: by hand, the files are opened again by their names.
-extern bool keeps_outputs [[gnu::visibility("hidden")]];
 
 // Unmaps everything but the boot program; the kernel's vdso is moved into the window.
 void clear_memory();
@@ -54,6 +48,10 @@ void open_descriptors(const Tables& tables, Trouble& trouble);
 // As many descriptors as this process may have, until it is lowered again.
 void raise_descriptor_limit();
 void lower_descriptor_limit();
+// Flags that count when a file is opened first: O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW.
+inline constexpr uint32_t only_at_first = 0100 | 0200 | 01000 | 0400000;
+// What was written behind the cut is cut off: the program writes it again.
+void cut_back(const Descriptor& one, long fd);
 // Moves a descriptor to a number above all of the image, and closes the old one. The new number, or
 // a negative error.
 long lift_descriptor(long fd);

@@ -4,6 +4,7 @@
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/nameless.h"
+#include "capture/image/boot/outputs.h"
 #include "capture/image/boot/socket_pairs.h"
 #include "capture/image/boot/watch.h"
 
@@ -13,8 +14,6 @@ namespace {
 
 constexpr uint32_t access_mode = 3;
 constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
-// O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW: of the first opening only.
-constexpr uint32_t only_at_first = 0100 | 0200 | 01000 | 0400000;
 // O_TMPFILE, which is of folders alone.
 constexpr uint32_t without_name = 020200000;
 constexpr long duplicate_above = 0;  // F_DUPFD
@@ -85,19 +84,12 @@ long open_removed(const Tables& tables, const Descriptor& one) {
   return sys_open(link.c_str(), static_cast<int>(one.flags & ~only_at_first & ~without_name));
 }
 
-// What was written behind the cut is cut off: the program writes it again.
-void cut_back(const Descriptor& one, long fd) {
-  FileStatus status;
-  if ((one.flags & access_mode) == 0 || !descriptor_status(fd, status)) return;
-  if (status.bytes > one.bytes) system_call(__NR_ftruncate, fd, static_cast<long>(one.bytes));
-}
-
-// 0, 1 and 2 are what the new process has there. Under any other number it may have a descriptor of
-// its own: then only the same pipe or terminal counts.
+// The new process may have a descriptor of its own under this number: only the same pipe or
+// terminal counts.
 bool is_inherited_again(const Descriptor& one) {
   FileStatus status;
-  if (!descriptor_status(one.number, status)) return false;
-  return one.number < standard || (status.device == one.device && status.inode == one.inode);
+  return descriptor_status(one.number, status) && status.device == one.device &&
+         status.inode == one.inode;
 }
 
 long open_one(const Tables& tables, const Descriptor& one) {
@@ -133,13 +125,9 @@ void place(const Descriptor& one, long fd) {
   }
 }
 
-// Standard input, output and error of the new process, whatever they shared in the old one: on a
-// terminal they are one open file.
-bool is_given(const Descriptor& one) {
-  bool same = false;
-  return one.number < standard &&
-         (one.kind == static_cast<uint32_t>(DescriptorKind::inherited) || is_output(one, same));
-}
+// What was given stays as it was given, whatever it shared in the old process: on a terminal
+// standard input, output and error are one open file.
+bool is_given(const Descriptor& one) { return outputs::given(one) >= 0; }
 
 // A copy of all three is one of standard output: that is what programs copy.
 uint32_t same_as(const Tables& tables, const Descriptor& one) {
@@ -151,28 +139,20 @@ uint32_t same_as(const Tables& tables, const Descriptor& one) {
 }
 
 void open_descriptor(const Tables& tables, const Descriptor& one, Trouble& trouble) {
-  bool same = false;
   if (one.same_as != one.number && !is_given(one)) {
     const uint32_t from = same_as(tables, one);
     system_call(__NR_dup3, from, one.number, closes_on_exec(one) ? O_CLOEXEC : 0);
     return;
   }
-  if (is_output(one, same)) {
-    // What was printed after the cut is printed again. Standard error stays whole: `backstay run`
-    // has written there too.
-    if (same && one.number == 1) {
-      cut_back(one, 1);
-      system_call(__NR_lseek, 1, static_cast<long>(one.offset), 0);
-    }
-    return;
-  }
-  const long fd = open_one(tables, one);
+  const bool given = is_given(one);
+  const long fd = given ? outputs::open(one) : open_one(tables, one);
   if (fd < 0) {
     trouble << "descriptor " << uint64_t{one.number} << " (" << tables.text(one.path)
             << ") cannot be opened again (error " << -fd << ")";
     return;
   }
   place(one, fd);
+  if (given) return;
   const bool seeks = one.kind == static_cast<uint32_t>(DescriptorKind::file) ||
                      one.kind == static_cast<uint32_t>(DescriptorKind::directory);
   if (seeks) system_call(__NR_lseek, one.number, static_cast<long>(one.offset), 0);
@@ -192,6 +172,7 @@ void close_range(long first, long last) {
 // Descriptors of ours that stay, above those of the image; -1: there is none.
 struct Kept {
   long control, launcher, watcher;
+  long given[outputs::numbers];
   long files[nameless::files_max];
   uint32_t file_count;
 
@@ -203,6 +184,7 @@ struct Kept {
     look(control);
     look(launcher);
     look(watcher);
+    for (const long one : given) look(one);
     for (uint32_t i = 0; i < file_count; ++i) look(files[i]);
     return first;
   }
@@ -235,6 +217,12 @@ void take_numbers(const Tables& tables, Trouble& trouble) {
 }
 
 }  // namespace
+
+void cut_back(const Descriptor& one, long fd) {
+  FileStatus status;
+  if ((one.flags & access_mode) == 0 || !descriptor_status(fd, status)) return;
+  if (status.bytes > one.bytes) system_call(__NR_ftruncate, fd, static_cast<long>(one.bytes));
+}
 
 // Until all descriptors have their numbers, copies of each pipe and pair lie above them.
 void raise_descriptor_limit() {
@@ -272,6 +260,7 @@ void clear_descriptors(const Tables& tables, bool reserve, long& control, Troubl
   if (watch::descriptor() >= 0) watch::move_descriptor(lift_descriptor(watch::descriptor()));
   static Kept kept;
   kept.file_count = nameless::lift(kept.files);
+  outputs::lift(kept.given, above);
   kept.control = control;
   kept.launcher = launcher;
   kept.watcher = watch::descriptor();
@@ -292,6 +281,7 @@ void open_descriptors(const Tables& tables, Trouble& trouble) {
     sys_close(pipes[i].ends[1]);
   }
   nameless::close_all();
+  outputs::close_all();
   lower_descriptor_limit();
   system_call(__NR_chdir, address_of(tables.text(tables.identity.cwd)));
   system_call(__NR_umask, tables.identity.umask);

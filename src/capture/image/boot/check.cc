@@ -3,6 +3,7 @@
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/identify.h"
+#include "capture/image/boot/outputs.h"
 
 namespace backstay::image {
 
@@ -23,8 +24,7 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   const auto kind = static_cast<DescriptorKind>(one.kind);
   const char* path = tables.text(one.path);
   if (kind >= DescriptorKind::pipe) return;  // these are not opened by a path
-  bool same = false;
-  if (is_output(one, same)) return;
+  if (outputs::given(one) >= 0) return;
   if (kind == DescriptorKind::file && ends_with(path, " (deleted)")) return;
   FileStatus status;
   const bool held = contents::holds(tables, path);
@@ -57,20 +57,6 @@ void compare_all(const Tables& tables, bool programs, Trouble& trouble) {
   }
 }
 }  // namespace
-
-bool keeps_outputs = false;
-
-bool is_output(const Descriptor& one, bool& same) {
-  FileStatus now;
-  if (!keeps_outputs || (one.marks & descriptor_is_own) != 0 ||
-      (one.number != 1 && one.number != 2) || (one.flags & access_mode) == 0 ||
-      one.kind != static_cast<uint32_t>(DescriptorKind::file) ||
-      !descriptor_status(one.number, now)) {
-    return false;
-  }
-  same = now.device == one.device && now.inode == one.inode && now.bytes >= one.bytes;
-  return true;
-}
 
 // Lines `name=text`.
 bool note_of(const Tables& tables, const char* name, char* room, size_t bytes) {

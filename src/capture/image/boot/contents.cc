@@ -41,8 +41,9 @@ bool is_open(uint64_t device, uint64_t inode) {
 bool is_wanted(const Tables& tables, const Descriptor& one) {
   return one.kind == static_cast<uint32_t>(DescriptorKind::file) &&
          (one.number >= standard || (one.marks & descriptor_is_own) != 0) &&
-         (one.flags & access_mode) != 0 && !nameless::is_one(tables, one) &&
-         !is_open(one.device, one.inode) && files::matches_any(all_patterns, tables.text(one.path));
+         (one.flags & access_mode) != 0 && given_output(one) == 0 &&
+         !nameless::is_one(tables, one) && !is_open(one.device, one.inode) &&
+         files::matches_any(all_patterns, tables.text(one.path));
 }
 
 // An empty file has an area of one page, and no page in the image.
@@ -74,12 +75,22 @@ void open_descriptor(const Descriptor& one, const Tables& tables, Trouble& troub
   open_one(link.c_str(), one.path, tables, trouble);
 }
 
+// A restart gives the program each descriptor that it had, and so needs the file, whatever it
+// begins with.
+bool has_descriptor(const Tables& tables, const FileStatus& file) {
+  for (const Descriptor& one : tables.descriptors) {
+    if (one.device == file.device && one.inode == file.inode) return true;
+  }
+  return false;
+}
+
 void open_journals(const Content& database, Tables& tables, Trouble& trouble) {
   for (uint32_t kind = 0; kind < journals::kinds && trouble.empty(); ++kind) {
     const char* path = journals::beside(tables.text(database.path), kind);
     FileStatus status;
-    if (path == nullptr || !file_status(path, status)) continue;
-    if (!is_open(status.device, status.inode)) {
+    if (!link_status(path, status) || !status.is_regular()) continue;
+    if (is_open(status.device, status.inode)) continue;
+    if (has_descriptor(tables, status) || journals::begins_as_one(path, kind)) {
       open_one(path, tables.add_text(path), tables, trouble);
     }
   }
@@ -180,12 +191,20 @@ long write_all(long fd, const Area& area, const Runs& runs, uint64_t bytes) {
   return failed != 0 ? failed : system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
 }
 
+bool has_descriptor(const Tables& tables, const char* path) {
+  for (const Descriptor& one : tables.descriptors) {
+    if (same_text(tables.text(one.path), path)) return true;
+  }
+  return false;
+}
+
 // One that the image does not have was not there at the cut. It is of a later transaction.
 void remove_later_journals(const Tables& tables, const Area& area, Trouble& trouble) {
   const char* database = tables.text(tables.files[area.file].path);
   for (uint32_t kind = 0; kind < journals::kinds; ++kind) {
     const char* path = journals::beside(database, kind);
-    if (path == nullptr || holds(tables, path)) continue;
+    if (holds(tables, path) || has_descriptor(tables, path)) continue;
+    if (!journals::begins_as_one(path, kind)) continue;
     const long failed = remove_name(path);
     if (failed < 0) trouble << path << " cannot be removed (error " << -failed << ")";
   }

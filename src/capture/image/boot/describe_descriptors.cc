@@ -7,6 +7,7 @@
 #include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/nameless.h"
+#include "capture/image/boot/outputs.h"
 #include "capture/image/boot/pipes.h"
 #include "capture/image/boot/socket_pairs.h"
 
@@ -147,17 +148,6 @@ void name_without_id(Open& open, Trouble& trouble) {
   }
 }
 
-// The program was started with the standard input, output and error of its parent, a process of
-// Backstay. If another file is there now, the program has put it there itself (`exec > log`).
-bool is_own(const Open& open) {
-  if (open.number >= standard || !open.status.is_regular()) return false;
-  Text link;
-  link << "/proc/" << system_call(__NR_getppid) << "/fd/" << open.number;
-  FileStatus given;
-  return file_status(link.c_str(), given) &&
-         (given.device != open.status.device || given.inode != open.status.inode);
-}
-
 void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   static Open open;
   if (!look_at(number, open)) return;  // closed meanwhile: of the kernel's, none of the program's
@@ -175,7 +165,7 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   out->bytes = open.status.bytes;
   out->kind = static_cast<uint32_t>(kind_of(open, trouble));
   read_info(number, *out);
-  if (is_own(open)) out->marks |= descriptor_is_own;
+  outputs::mark(open.status, *out);
   name_without_id(open, trouble);
   out->path = tables.add_text(open.path);
   const bool is_file = out->kind == static_cast<uint32_t>(DescriptorKind::file);
@@ -244,6 +234,7 @@ bool is_certain(const Tables& tables) {
 
 void add_descriptors(Tables& tables, Trouble& trouble) {
   const uint64_t contents = tables.contents.size();
+  outputs::look_at_parent();
   for (int look = 0; look < looks_max; ++look) {
     trouble.clear();
     tables.descriptors.resize(0);

@@ -19,7 +19,18 @@ constexpr Kind all[kinds] = {
     {"-wal", {0x37, 0x7f, 0x06, 0x82}, 4, 0xfe},
 };
 
-bool begins_with_magic(const char* path, const Kind& kind) {
+}  // namespace
+
+const char* beside(const char* database, uint32_t kind) {
+  static char path[4096 + 16];
+  copy_text(path, sizeof path, database);
+  const size_t size = strlen(path);
+  copy_text(path + size, sizeof path - size, all[kind].suffix);
+  return path;
+}
+
+bool begins_as_one(const char* path, uint32_t number) {
+  const Kind& kind = all[number];
   FileStatus status;
   if (!link_status(path, status) || !status.is_regular()) return false;
   const long fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -30,16 +41,6 @@ bool begins_with_magic(const char* path, const Kind& kind) {
   const uint32_t last = kind.magic_bytes - 1;
   return got == static_cast<long>(kind.magic_bytes) && memcmp(start, kind.magic, last) == 0 &&
          (start[last] & kind.last_bits) == kind.magic[last];
-}
-
-}  // namespace
-
-const char* beside(const char* database, uint32_t kind) {
-  static char path[4096 + 16];
-  copy_text(path, sizeof path, database);
-  const size_t size = strlen(path);
-  copy_text(path + size, sizeof path - size, all[kind].suffix);
-  return begins_with_magic(path, all[kind]) ? path : nullptr;
 }
 
 }  // namespace backstay::image::journals

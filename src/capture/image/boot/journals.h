@@ -10,8 +10,10 @@ namespace backstay::image::journals {
 
 inline constexpr uint32_t kinds = 2;
 
-// The path of the journal of this kind beside `database`, where there is one now; else null. Valid
-// until the next call.
+// Where the journal of this kind beside `database` would be. Valid until the next call.
 const char* beside(const char* database, uint32_t kind);
+// Whether a file is there that begins as such journals do. SQLite writes that only when it syncs
+// one that it has open.
+bool begins_as_one(const char* path, uint32_t kind);
 
 }  // namespace backstay::image::journals

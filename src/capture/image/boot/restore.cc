@@ -21,6 +21,7 @@
 #include "capture/image/boot/huge_pages.h"
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/outputs.h"
 #include "capture/image/boot/watch.h"
 
 namespace backstay::image {
@@ -346,7 +347,7 @@ void take_base(const Request& request, long descriptor, Answer& said) {
 void restore(const Options& asked, const Start& start) {
   Options options = asked;  // the arguments lie in memory that goes away
   by_companion = options.companion;
-  keeps_outputs = by_companion;
+  outputs::keeps = by_companion;
   control = options.control;
   if (options.mpi != nullptr) {
     prepare_lower_half(options, start);

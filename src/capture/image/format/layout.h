@@ -163,6 +163,10 @@ enum class DescriptorKind : uint32_t {
 inline constexpr uint32_t descriptor_kinds = 10;
 inline constexpr uint32_t descriptor_closed_on_exec = 1;
 inline constexpr uint32_t descriptor_is_own = 2;  // of 0 to 2: the program has put a file there
+// It writes to the file that is standard output, or error, of the process that saves the program.
+inline constexpr uint32_t descriptor_is_output = 4;
+inline constexpr uint32_t descriptor_is_error = 8;
+inline constexpr uint32_t descriptor_is_apart = 16;  // the program has opened that file once more
 struct Descriptor {
   uint64_t offset, bytes;
   uint64_t device, inode;
@@ -175,6 +179,14 @@ struct Descriptor {
   uint32_t path;
 };
 static_assert(sizeof(Descriptor) == 72);
+
+// Which of the two it is: 1, 2; 0: none. Both may be one file, of which number 2 is standard error.
+inline uint32_t given_output(const Descriptor& one) {
+  const bool output = (one.marks & descriptor_is_output) != 0;
+  const bool error = (one.marks & descriptor_is_error) != 0;
+  if (error && (!output || one.number == 2)) return 2;
+  return output ? 1 : 0;
+}
 
 // The contents of descriptors that are no files (docs/format/image.md, section 9).
 struct Counter {
