@@ -106,19 +106,30 @@ def test_other_hosts_at_the_next_start(job, whole, undisturbed, kind):
     assert one.outputs() == undisturbed, output
 
 
+def ends_on(mini, one, running, victim):
+    """Once one more version is on other hosts. False: the job had ended before."""
+    seen = one.protected()
+    kill = f"pkill -KILL -o -f '{victim}' && echo ended || true"
+    over = lambda: running.poll() is not None  # noqa: E731
+    waiting.until(lambda: one.protected() > seen or over(), "a version on other hosts")
+    waiting.until(lambda: "ended" in mini.on("n1", kill) or over(), f"{victim} on n1")
+    return not over()
+
+
 @kinds
 def test_what_dies_on_another_host(job, whole, undisturbed, kind):
     """An agent costs no life of the job; a companion, and a program, one."""
-    one = job(LAUNCHERS[kind])
-    running = one.start("--retries 9", hosts_option(kind, "n0", "n1"))
-    for victim in ("[/]backstayd ", "[/]backstay-companion ", "^/usr/bin/python3 app.py"):
-        seen = one.protected()
-        one.wait_for_protected(above=seen)
-        kill = f"pkill -KILL -o -f '{victim}' && echo ended || true"
-        waiting.until(lambda: "ended" in whole.on("n1", kill), f"{victim} on n1")
-    code, output = finish(running)
-    assert code == 0, output
-    assert one.outputs() == undisturbed, output
+    for _ in range(3):  # on a busy machine the job may end before the last victim
+        one = job(LAUNCHERS[kind])
+        running = one.start("--retries 9", hosts_option(kind, "n0", "n1"))
+        victims = ("[/]backstayd ", "[/]backstay-companion ", "^/usr/bin/python3 app.py")
+        all_ended = all(ends_on(whole, one, running, victim) for victim in victims)
+        code, output = finish(running)
+        assert code == 0, output
+        assert one.outputs() == undisturbed, output
+        if all_ended:
+            return
+    raise AssertionError("the job had ended before the last victim, three times")
 
 
 def test_srun_in_an_allocation(job, whole, undisturbed):
