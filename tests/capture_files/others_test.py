@@ -108,7 +108,7 @@ def other_attributes(program, folder):
 
 
 def other_bytes(program, folder):
-    """They stay, and the program's user is told where the captured ones are."""
+    """Their bytes stay. The user is told where the captured bytes are."""
     def written(place):
         (place / "x").write_bytes(b"theirs")
 
@@ -131,7 +131,7 @@ def other_bytes(program, folder):
                                env=world.env, check=True, stdout=subprocess.DEVNULL)
                 need((found / "files" / str(place)[1:] / "x").read_bytes() == NEW,
                      f"{touch.__name__}: export gives other bytes")
-                # Once the program has written it anew, nothing is said any more.
+                # Nothing is said any more once the program has written the file anew.
                 done = world.run(place, "dd", "if=/dev/zero", f"of={place}/x", "bs=1M", "count=1",
                                  "status=none", stderr=subprocess.PIPE, text=True)
                 need(done.returncode == 0 and done.stderr == "", f"written anew: {done}")

@@ -10,7 +10,7 @@ namespace backstay::image {
 namespace {
 constexpr uint32_t access_mode = 3;
 
-// A file whose contents the image has is made anew, but not the folder that it was in.
+// A restart makes a file anew if the image has its contents, but makes no folder.
 void check_folder_of(const char* path, Trouble& trouble) {
   static char folder[4096];
   copy_text(folder, sizeof folder, path);
