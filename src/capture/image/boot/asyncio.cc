@@ -2,6 +2,7 @@
 
 #include <linux/mman.h>
 
+#include "capture/image/boot/areas.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/maps.h"
@@ -72,7 +73,7 @@ void find_slot(uint64_t function) {
 
 bool is_filled(const Tables& tables, uint64_t at) {
   for (const Run& run : tables.runs) {
-    if (at >= run.address && at + 8 <= run.address + run.pages * page_bytes) return true;
+    if (at >= run.address && at + 8 <= end_of(run)) return true;
   }
   return false;
 }

@@ -28,6 +28,11 @@ uint8_t* place_of(const Tables& tables, const Run& run);
 // Puts the vdso where the program expects it; where this kernel's is another one, its functions
 // enter the kernel by system calls instead.
 void place_vdso(const Tables& tables);
+// Writes the areas that are contents of files, which are memory of this process by then, into their
+// files. A file that is not there is made, with the mode that it had; it also takes the name of a
+// symbolic link, or of another file that has several names. Then removes SQLite's journals beside
+// them that the image does not have.
+void write_contents(const Tables& tables, Trouble& trouble);
 // Maps the files whose contents were written back. Until then memory without a file stands at their
 // places, and has the pages that the program had changed.
 void map_written_files(const Tables& tables, Trouble& trouble);

@@ -1,5 +1,6 @@
 #include <linux/mman.h>
 
+#include "capture/image/boot/areas.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/contents.h"
 #include "capture/image/boot/maps.h"
@@ -84,18 +85,13 @@ bool is_mapped_here(const Area& area) {
   return kind_of(area) != AreaKind::vdso && kind_of(area) != AreaKind::vdso_data;
 }
 
-// The runs of an area: [first, end) of the table. Both are in the order of addresses.
-uint64_t runs_end(const Tables& tables, uint64_t first, const Area& area) {
-  while (first < tables.runs.size() && tables.runs[first].address < area.end) ++first;
-  return first;
-}
-
 // Maps the file elsewhere, with the pages that the program has changed, and moves it to its place.
 // A shared mapping has its pages from the file.
-long map_in_place(const Tables& tables, const Area& area, uint64_t first, uint64_t end) {
+long map_in_place(const Tables& tables, const Area& area) {
   constexpr long move_to = 3;  // MREMAP_MAYMOVE | MREMAP_FIXED
   const bool is_private = kind_of(area) == AreaKind::private_file;
-  const bool fills = is_private && end > first;
+  const Runs runs = runs_of(tables.runs, area);
+  const bool fills = is_private && !runs.empty();
   const uint64_t bytes = area.end - area.start;
   const long fd = open_file(tables, area);
   if (fd < 0) return fd;
@@ -103,10 +99,10 @@ long map_in_place(const Tables& tables, const Area& area, uint64_t first, uint64
                           (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE, fd, area.offset);
   sys_close(fd);
   if (at < 0) return at;
-  for (uint64_t i = first; fills && i < end; ++i) {
-    const Run& run = tables.runs[i];
+  for (const Run& run : runs) {
+    if (!fills) break;
     memcpy(reinterpret_cast<uint8_t*>(at) + (run.address - area.start),
-           reinterpret_cast<const void*>(run.address), run.pages * page_bytes);
+           reinterpret_cast<const void*>(run.address), bytes_of(run));
   }
   const long moved = system_call(__NR_mremap, at, static_cast<long>(bytes),
                                  static_cast<long>(bytes), move_to, static_cast<long>(area.start));
@@ -117,19 +113,13 @@ long map_in_place(const Tables& tables, const Area& area, uint64_t first, uint64
 
 void map_written_files(const Tables& tables, Trouble& trouble) {
   if (!contents::any(tables)) return;
-  uint64_t first = 0;
   for (const Area& area : tables.areas) {
-    const uint64_t end = runs_end(tables, first, area);
-    const bool is_content = (area.flags & area_is_content) != 0;
-    if (!is_content && waits_for_contents(tables, area)) {
-      const long failed = map_in_place(tables, area, first, end);
-      if (failed != 0) {
-        trouble << tables.text(tables.files[area.file].path) << " cannot be mapped (error "
-                << -failed << ")";
-        return;
-      }
-    }
-    first = end;
+    if (is_content(area) || !waits_for_contents(tables, area)) continue;
+    const long failed = map_in_place(tables, area);
+    if (failed == 0) continue;
+    trouble << tables.text(tables.files[area.file].path) << " cannot be mapped (error " << -failed
+            << ")";
+    return;
   }
 }
 
@@ -149,19 +139,17 @@ void clear_memory() {
 
 void map_areas(const Tables& tables, Trouble& trouble) {
   raise_descriptor_limit();  // each file without a name has one until all areas are mapped
-  uint64_t first = 0;
   for (const Area& area : tables.areas) {
-    const uint64_t end = runs_end(tables, first, area);
+    const bool filled = !runs_of(tables.runs, area).empty();
     if (is_mapped_here(area)) {
-      if (!map_as_it_was(tables, area, end > first)) {
+      if (!map_as_it_was(tables, area, filled)) {
         trouble << "the address range at ";
         trouble.hex(area.start) << " cannot be mapped as it was";
       }
-    } else if (kind_of(area) == AreaKind::vdso && end > first) {
+    } else if (kind_of(area) == AreaKind::vdso && filled) {
       keep_room_for_vdso(area, trouble);
     }
     if (!trouble.empty()) return;
-    first = end;
   }
   nameless::close_unopened(tables);
   lower_descriptor_limit();
@@ -182,15 +170,12 @@ uint8_t* place_of(const Tables& tables, const Run& run) {
 }
 
 void protect_areas(const Tables& tables) {
-  uint64_t first = 0;
   for (const Area& area : tables.areas) {
-    const uint64_t end = runs_end(tables, first, area);
     const auto wanted = static_cast<int>(area.protection);
-    if (is_mapped_here(area) && (end > first || joins_others(tables, area)) &&
-        wanted != to_be_filled) {
+    if (!is_mapped_here(area) || wanted == to_be_filled) continue;
+    if (!runs_of(tables.runs, area).empty() || joins_others(tables, area)) {
       sys_protect(area.start, area.end - area.start, wanted);
     }
-    first = end;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <linux/prctl.h>
 #include <signal.h>
 
+#include "capture/image/boot/areas.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/mutexes.h"
@@ -94,7 +95,7 @@ void thread_main(void* argument) {
 
 // Contents of files are no memory.
 bool may_hold_locks(const Area& area) {
-  return (area.protection & PROT_WRITE) != 0 && (area.flags & area_is_content) == 0;
+  return (area.protection & PROT_WRITE) != 0 && !is_content(area);
 }
 
 // False also where the kernel cannot tell (before 5.14).
@@ -106,7 +107,7 @@ bool can_be_read(uint64_t page) {
 // A lock that begins in a run may end in the next page, which may be zeros and so in no run. Behind
 // the end of a mapped file there is nothing.
 LockRange lock_range(const Area& area, const Run& run) {
-  const uint64_t end = run.address + run.pages * page_bytes;
+  const uint64_t end = end_of(run);
   const bool anonymous = area.kind == static_cast<uint32_t>(AreaKind::anonymous);
   const bool more = end < area.end && (anonymous || can_be_read(end));
   return LockRange{run.address, end, more ? end + page_bytes : end};
@@ -153,10 +154,9 @@ void renew_thread_ids(const Tables& tables) {
     auto* word = reinterpret_cast<uint32_t*>(thread.clear_tid);
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
   }
-  const Area* area = tables.areas.begin();
   for (const Run& run : tables.runs) {
-    while (area->end <= run.address) ++area;
-    if (may_hold_locks(*area)) renew_locks(lock_range(*area, run), ids);
+    const Area& area = area_of(tables.areas, run);
+    if (may_hold_locks(area)) renew_locks(lock_range(area, run), ids);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "capture/image/boot/capture.h"
 
+#include "capture/image/boot/areas.h"
 #include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/children.h"
 #include "capture/image/boot/contents.h"
@@ -23,7 +24,6 @@ uint64_t begun_ns = 0;
 // How far the image was read.
 struct Position {
   uint64_t run = 0, inside = 0;  // in its pages
-  const Area* area = nullptr;    // of the run
   uint64_t kept_bytes = 0;       // runs before this offset are not read
   const uint8_t* tail = nullptr;
   uint64_t tail_bytes = 0;
@@ -68,11 +68,11 @@ bool read_pages(uint64_t address, uint64_t bytes, uint32_t protection, const Vis
   return good;
 }
 
-bool read_content(uint64_t address, uint64_t bytes, const Visitor& visitor) {
+bool read_content(const Area& area, uint64_t address, uint64_t bytes, const Visitor& visitor) {
   static uint8_t piece[64 << 10];
   for (uint64_t at = 0; at < bytes;) {
     const uint64_t size = bytes - at < sizeof piece ? bytes - at : sizeof piece;
-    if (!contents::read(*position.area, address + at, piece, size)) return false;
+    if (!contents::read(area, address + at, piece, size)) return false;
     if (!visitor.visit(visitor.context, piece, size)) return false;
     at += size;
   }
@@ -82,15 +82,14 @@ bool read_content(uint64_t address, uint64_t bytes, const Visitor& visitor) {
 // Pages of one run; never more than to its end.
 uint64_t read_of_run(uint64_t size, const Visitor& visitor, bool& good) {
   const Run& run = tables.runs[position.run];
-  while (position.area->end <= run.address) ++position.area;
-  const uint64_t left = run.pages * page_bytes - position.inside;
+  const Area& area = area_of(tables.areas, run);
+  const uint64_t left = bytes_of(run) - position.inside;
   const uint64_t bytes = size < left ? size : left;
   const uint64_t from = run.address + position.inside;
-  const bool is_content = (position.area->flags & area_is_content) != 0 && !position.is_copy;
-  good = is_content ? read_content(from, bytes, visitor)
-                    : read_pages(from, bytes, position.area->protection, visitor);
+  good = is_content(area) && !position.is_copy ? read_content(area, from, bytes, visitor)
+                                               : read_pages(from, bytes, area.protection, visitor);
   position.inside += bytes;
-  if (position.inside == run.pages * page_bytes) {
+  if (position.inside == bytes_of(run)) {
     ++position.run;
     position.inside = 0;
   }
@@ -175,12 +174,12 @@ void lay_out(const CutWishes& wishes, Watching watching, CutResult& result, Trou
   uint64_t end = kept_bytes;
   for (const Run& run : tables.runs) {
     result.pages += run.pages;
-    const uint64_t run_end = run.offset + run.pages * page_bytes;
+    const uint64_t run_end = run.offset + bytes_of(run);
     if (run_end > end) end = run_end;
   }
   uint8_t* tail = nullptr;
   const uint64_t tail_bytes = encode(tables, end, &tail);
-  position = Position{0, 0, tables.areas.begin(), kept_bytes, tail, tail_bytes};
+  position = Position{0, 0, kept_bytes, tail, tail_bytes};
   result.bytes = end + tail_bytes;
   result.kept_bytes = kept_bytes;
   kept::forget();

@@ -1,9 +1,9 @@
 // Files whose contents belong to the image: those that fit the patterns of `--contents`, and that
 // the program has open for writing at a cut; and SQLite's journals beside them (journals.h). An
 // image holds each as an area at an address where the program has nothing, with all pages but those
-// of holes. A restart writes them into the file once all of them are there. The pages are read from
-// the file, not by a mapping: if another process shortens the file meanwhile, that is an error and
-// no signal. One thread at a time.
+// of holes. A restart writes them into the file once all of them are there (bring_contents.cc). The
+// pages are read from the file, not by a mapping: if another process shortens the file meanwhile,
+// that is an error and no signal. One thread at a time.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -44,11 +44,5 @@ void compare(const Tables& tables, Trouble& trouble);
 bool any(const Tables& tables);
 // Whether the image holds the contents of the file with this path.
 bool holds(const Tables& tables, const char* path);
-
-// Of a restart: writes all areas, which are memory of this process by then, into their files. A
-// file that is not there is made, with the mode that it had; it also takes the name of a symbolic
-// link, or of another file that has several names. Then removes SQLite's journals beside them that
-// the image does not have.
-void write_back(const Tables& tables, Trouble& trouble);
 
 }  // namespace backstay::image::contents

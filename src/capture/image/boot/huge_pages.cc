@@ -1,5 +1,6 @@
 #include "capture/image/boot/huge_pages.h"
 
+#include "capture/image/boot/areas.h"
 #include "capture/image/boot/files.h"
 
 namespace backstay::image {
@@ -32,21 +33,6 @@ bool are_for_those_who_ask() {
   return line != nullptr && contains(line, "[madvise]");
 }
 
-// Both rows are in the order of addresses, and each run lies in one area.
-const Area& area_of(const Tables& tables, const Run& run) {
-  uint64_t first = 0;
-  uint64_t last = tables.areas.size();
-  while (first < last) {
-    const uint64_t middle = first + (last - first) / 2;
-    if (tables.areas[middle].end <= run.address) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  return tables.areas[first];
-}
-
 bool may_be_huge(const Area& area) {
   return area.kind == static_cast<uint32_t>(AreaKind::anonymous) &&
          (area.flags & area_grows_down) == 0;
@@ -61,7 +47,7 @@ void ask_for_huge_pages(const Tables& tables) {
     const Span part = huge_part(tables, run);
     if (part.start == part.end) continue;
     // Parts of a mapping that are made before its first page cannot become one mapping again.
-    const Area& area = area_of(tables, run);
+    const Area& area = area_of(tables.areas, run);
     if (prepared != &area) advise(run.address, run.address + page_bytes, advice_populate_write);
     prepared = &area;
     advise(part.start, part.end, advice_huge);
@@ -70,8 +56,8 @@ void ask_for_huge_pages(const Tables& tables) {
 
 Span huge_part(const Tables& tables, const Run& run) {
   const uint64_t start = (run.address + huge_bytes - 1) & ~(huge_bytes - 1);
-  const uint64_t end = (run.address + run.pages * page_bytes) & ~(huge_bytes - 1);
-  if (!asked || start >= end || !may_be_huge(area_of(tables, run))) return {};
+  const uint64_t end = end_of(run) & ~(huge_bytes - 1);
+  if (!asked || start >= end || !may_be_huge(area_of(tables.areas, run))) return {};
   return {start, end};
 }
 

@@ -1,5 +1,7 @@
 #include "capture/image/boot/kept.h"
 
+#include "capture/image/boot/areas.h"
+
 namespace backstay::image::kept {
 
 namespace {
@@ -26,22 +28,12 @@ bool map() {
   return true;
 }
 
-uint64_t end_of(const Run& run) { return run.address + run.pages * page_bytes; }
-
 // The piece that holds this offset; null: none does. Pieces follow each other from 0 on.
 Piece* piece_at(uint64_t offset) {
-  uint64_t first = 0;
-  uint64_t last = pieces_before.size();
-  while (first < last) {
-    const uint64_t middle = first + (last - first) / 2;
-    const Piece& piece = pieces_before[middle];
-    if (piece.offset + piece.bytes <= offset) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  return first < pieces_before.size() ? &pieces_before[first] : nullptr;
+  const Piece* found = find_first(
+      pieces_before, [&](const Piece& piece) { return piece.offset + piece.bytes <= offset; });
+  const auto at = static_cast<uint64_t>(found - pieces_before.begin());
+  return at < pieces_before.size() ? &pieces_before[at] : nullptr;
 }
 
 // Adds pages that lie in the image before at `offset`, cut where its pieces end. Their `version` is
@@ -93,7 +85,6 @@ uint64_t choose() {
 }
 
 void give_offsets(const Row<Area>& areas, Row<Run>& runs, uint64_t kept_bytes) {
-  const Area* area = areas.begin();
   uint64_t next = kept_bytes;
   uint64_t count = 0;
   for (Run run : runs) {
@@ -102,14 +93,13 @@ void give_offsets(const Row<Area>& areas, Row<Run>& runs, uint64_t kept_bytes) {
       run.offset = piece->moved + (run.offset - piece->offset);
     } else {
       run.offset = next;
-      next += run.pages * page_bytes;
+      next += bytes_of(run);
     }
     run.version = 0;
-    while (area->end <= run.address) ++area;
     Run* last = count > 0 ? &runs[count - 1] : nullptr;
-    const bool follows = last != nullptr && last->address >= area->start &&
-                         end_of(*last) == run.address &&
-                         last->offset + last->pages * page_bytes == run.offset;
+    const bool follows = last != nullptr && end_of(*last) == run.address &&
+                         last->offset + bytes_of(*last) == run.offset &&
+                         last->address >= area_of(areas, run).start;
     // The first new page begins a run of its own: runs that begin among kept ones are not read.
     if (follows && run.offset != kept_bytes) {
       last->pages += run.pages;

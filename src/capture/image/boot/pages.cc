@@ -2,6 +2,7 @@
 
 #include <linux/mman.h>
 
+#include "capture/image/boot/areas.h"
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/watch.h"
 
@@ -32,9 +33,9 @@ bool is_wanted(uint64_t entry, Which which) {
 // Joins it to the run before where both are neighbours in memory.
 bool add_page(Row<Run>& runs, uint64_t area_start, uint64_t address) {
   Run* last = runs.size() > 0 ? &runs[runs.size() - 1] : nullptr;
-  const uint64_t offset = last != nullptr ? last->offset + last->pages * page_bytes : 0;
+  const uint64_t offset = last != nullptr ? last->offset + bytes_of(*last) : 0;
   if (last != nullptr && last->address >= area_start && last->version == 0 &&
-      last->address + last->pages * page_bytes == address) {
+      end_of(*last) == address) {
     ++last->pages;
     return true;
   }

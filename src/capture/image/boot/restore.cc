@@ -10,10 +10,10 @@
 
 #include <linux/mman.h>
 
+#include "capture/image/boot/areas.h"
 #include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/companion.h"
-#include "capture/image/boot/contents.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/copy_sum.h"
 #include "capture/image/boot/doors.h"
@@ -120,7 +120,7 @@ void make_room() {
 void complete_memory() {
   Trouble trouble;
   const Identity& identity = tables.identity;
-  contents::write_back(tables, trouble);
+  write_contents(tables, trouble);
   if (trouble.empty()) map_written_files(tables, trouble);
   check(trouble, Refused::image);
   renew_thread_ids(tables);
@@ -169,8 +169,9 @@ void wait_for_others() {
 
 void fill_from(const Source& source, Trouble& trouble) {
   for (const Run& run : tables.runs) {
-    const uint64_t bytes = run.pages * page_bytes;
-    if (!source.read(source.context, place_of(tables, run), bytes, run.offset, trouble)) return;
+    if (!source.read(source.context, place_of(tables, run), bytes_of(run), run.offset, trouble)) {
+      return;
+    }
   }
 }
 
@@ -239,22 +240,6 @@ void take_table(const Request& request, long descriptor, Trouble& trouble) {
   if (trouble.empty()) sort_runs();
 }
 
-// The first in the order of the object that ends behind `offset`.
-uint64_t run_at(uint64_t offset) {
-  uint64_t first = 0;
-  uint64_t last = by_offset.size();
-  while (first < last) {
-    const uint64_t middle = first + (last - first) / 2;
-    const Run& run = *by_offset[middle];
-    if (run.offset + run.pages * page_bytes <= offset) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  return first;
-}
-
 // All pages by one call: a fault for each one takes longer than the copy. Older kernels refuse.
 void touch(uint64_t start, uint64_t end) {
   constexpr long populate_for_writing = 23;  // MADV_POPULATE_WRITE
@@ -279,10 +264,13 @@ void take(const Request& request, Trouble& trouble) {
   const uint8_t* from = companion::pool(request.at, request.bytes, trouble);
   if (!trouble.empty()) return;
   const uint64_t end = request.object + request.bytes;
-  for (uint64_t i = run_at(request.object); i < by_offset.size(); ++i) {
-    const Run& run = *by_offset[i];
+  const auto ends_before = [&](const Run* run) {
+    return run->offset + bytes_of(*run) <= request.object;
+  };
+  for (auto at = find_first(by_offset, ends_before); at != by_offset.end(); ++at) {
+    const Run& run = **at;
     if (run.offset >= end) return;
-    const uint64_t run_end = run.offset + run.pages * page_bytes;
+    const uint64_t run_end = run.offset + bytes_of(run);
     const uint64_t first = run.offset < request.object ? request.object : run.offset;
     const uint64_t last = run_end < end ? run_end : end;
     uint8_t* to = place_of(tables, run) + (first - run.offset);

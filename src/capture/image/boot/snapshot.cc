@@ -2,6 +2,7 @@
 
 #include <linux/mman.h>
 
+#include "capture/image/boot/areas.h"
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/contents.h"
 #include "capture/image/boot/describe.h"
@@ -20,34 +21,22 @@ constexpr long core_bytes = 4;  // RLIMIT_CORE
 // Pages that other processes may write, too, are copied while the program stands still.
 constexpr uint64_t shared_most = 1 << 20;
 
-bool is_content(const Area& area) { return (area.flags & area_is_content) != 0; }
-
 bool is_shared(const Area& area) {
   return area.kind == static_cast<uint32_t>(AreaKind::shared_memory) ||
          area.kind == static_cast<uint32_t>(AreaKind::shared_file);
 }
 
-// Calls visit(area, run) for each run, in order.
-template <typename Visit>
-void each_run(const Tables& tables, Visit visit) {
-  const Area* area = tables.areas.begin();
-  for (const Run& run : tables.runs) {
-    while (area->end <= run.address) ++area;
-    visit(*area, run);
-  }
-}
-
 uint64_t shared_bytes(const Tables& tables) {
   uint64_t bytes = 0;
-  each_run(tables, [&](const Area& area, const Run& run) {
-    if (is_shared(area)) bytes += run.pages * page_bytes;
-  });
+  for (const Run& run : tables.runs) {
+    if (is_shared(area_of(tables.areas, run))) bytes += bytes_of(run);
+  }
   return bytes;
 }
 
 // Pages that other processes go on writing become the copy's own.
 void own_run(const Area& area, const Run& run, Trouble& trouble) {
-  const uint64_t bytes = run.pages * page_bytes;
+  const uint64_t bytes = bytes_of(run);
   void* held = arena::take(bytes);
   if ((area.protection & PROT_READ) == 0) sys_protect(run.address, bytes, PROT_READ);
   memcpy(held, reinterpret_cast<const void*>(run.address), bytes);
@@ -81,17 +70,22 @@ bool is_empty(const Area& area, uint64_t page) {
 // (MADV_WIPEONFORK). One page of an area says it for all of them.
 void own_memory(const Tables& tables, uint64_t kept_bytes, Trouble& trouble) {
   const Area* seen = nullptr;
-  each_run(tables, [&](const Area& area, const Run& run) {
-    if (!trouble.empty() || run.offset < kept_bytes) return;
-    if (is_content(area)) return;  // contents::own()
-    if (is_shared(area)) return own_run(area, run, trouble);
-    if (seen == &area) return;
+  for (const Run& run : tables.runs) {
+    if (!trouble.empty()) return;
+    const Area& area = area_of(tables.areas, run);
+    // Contents of files: contents::own().
+    if (run.offset < kept_bytes || is_content(area)) continue;
+    if (is_shared(area)) {
+      own_run(area, run, trouble);
+      continue;
+    }
+    if (seen == &area) continue;
     seen = &area;
     const bool has_file = area.file != no_index;  // MADV_WIPEONFORK takes no such memory
     if (!is_mapped(run.address) || (!has_file && is_empty(area, run.address))) {
       trouble << "the program keeps memory from its children (madvise)";
     }
-  });
+  }
 }
 
 // Short of memory, the machine shall end the copy and not the program.

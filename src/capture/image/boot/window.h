@@ -81,4 +81,20 @@ class Row {
   uint64_t size_ = 0;
 };
 
+// The first record of a sorted row for which is_before(record) is false; its end: there is none.
+template <typename T, typename IsBefore>
+const T* find_first(const Row<T>& row, IsBefore is_before) {
+  uint64_t first = 0;
+  uint64_t end = row.size();
+  while (first < end) {
+    const uint64_t middle = first + (end - first) / 2;
+    if (is_before(row[middle])) {
+      first = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return row.begin() + first;
+}
+
 }  // namespace backstay::image
