@@ -3,15 +3,12 @@ place, on shared storage and on the disk of their host, go on after the loss of 
 """
 
 import re
-import shlex
-import shutil
 
 import pytest
 from conftest import finish
-from minicluster import checks
-from minicluster.errors import MissingFeature
-from supervised import BACKSTAY, LAUNCHERS, SETTINGS, SILENT_S
-from test_transparent import PROTECTED, RANKS, Together, hosts_option, kinds, waiting
+from minicluster import waiting
+from supervised import LAUNCHERS
+from whole_processes import REPLICAS, Job, hosts_option, kinds, slurm
 
 STEPS = 800
 # Each step adds to what stands in both files, so a step that is done twice, or not at all, shows.
@@ -37,38 +34,26 @@ with open(f"out.{rank}", "w") as out:
 """
 
 
-class Adders(Together):
-    def __init__(self, mini, launcher):
-        super().__init__(mini, launcher)
-        mini.on("n0", f"cat >{self.folder}/app.py <<'END'\n{ADDS}END")
+class Adders(Job):
+    program = ADDS
 
-    def words(self):
-        return ["/usr/bin/python3", "app.py", STEPS, self.job]
+    def command(self):
+        return [*super().command(), STEPS, self.job]
 
-    def start(self, options, launcher_options, on="n0"):
-        settings = [f"{name}={value}" for name, value in (SETTINGS | PROTECTED).items()]
-        return self.mini.start(
-            "exec", on, "--", "env", "-C", self.folder, *settings, BACKSTAY, "run", "--transparent",
-            "--interval", 0.5, "--job", self.job, "--host-timeout", SILENT_S,
-            "--capture-files", "held.*", "--capture-files", f"/var/tmp/{self.job}/*",
-            *shlex.split(options), "--", *self.launcher, *shlex.split(launcher_options),
-            *self.words())
+    def run_options(self):
+        return [*super().run_options(), "--capture-files", "held.*",
+                "--capture-files", f"/var/tmp/{self.job}/*"]
 
 
 @pytest.fixture
 def job(whole):
-    yield lambda launcher: Adders(whole, launcher)
+    yield lambda launcher: Adders(whole, launcher, **REPLICAS)
     whole.end_agents()
 
 
 @pytest.fixture(scope="module")
 def undisturbed(cluster):
-    one = Adders(cluster, LAUNCHERS["mpich" if shutil.which("mpirun.mpich") else "openmpi"])
-    words = " ".join(map(str, one.words()))
-    ranks = " ".join(map(str, range(RANKS)))
-    cluster.on("n0", f"cd {one.folder}; for rank in {ranks}; do PMI_RANK=$rank {words} & done; "
-                     "wait")
-    return one.outputs()
+    return Adders(cluster, []).run_undisturbed()
 
 
 @kinds
@@ -115,25 +100,11 @@ def test_a_rank_that_dies_on_another_host(job, whole, undisturbed, kind):
 
 
 def test_srun_in_an_allocation(job, whole, undisturbed):
-    try:
-        checks.require_tools(checks.SLURM_TOOLS)
-    except MissingFeature as missing:
-        pytest.skip(str(missing))
-    whole("slurm", "up")
-    try:
+    with slurm(whole):
         one = job(["srun", "--mpi=none"])
-        words = " ".join(map(str, one.words()))
-        script = (f"cd {one.folder} && exec env "
-                  + " ".join(f"{key}={value}" for key, value in (SETTINGS | PROTECTED).items())
-                  + f" {BACKSTAY} run --transparent --interval 0.5 --job {one.job} --retries 9 "
-                  f"--capture-files 'held.*' --capture-files '/var/tmp/{one.job}/*' -- "
-                  f"srun -n {RANKS} {words}")
-        running = whole.start("exec", "n0", "--", "salloc", "-N2", "-n4", "--overcommit", "bash",
-                              "-c", script)
+        running = one.start_in_allocation("--retries 9")
         one.wait_for_protected()
         whole.on("n1", "pkill -KILL -o -f '[/]backstay-companion '")
         code, output = finish(running)
         assert code == 0 and "restart 1 of 9 from version" in output, output
         assert one.outputs() == undisturbed, output
-    finally:
-        whole("slurm", "down")

@@ -4,21 +4,17 @@ all that is left is the durable directory, and the job goes on from such a versi
 Programs take each step when a test lets them, so what a version holds does not depend on time.
 """
 
-import itertools
 import json
 import re
-import shlex
 import signal
 import sys
 
 import pytest
 from conftest import HERE, finish, in_soak
 from minicluster import waiting
-from supervised import BACKSTAY, LAUNCHERS, SETTINGS, SILENT_S
-from test_transparent import hosts_option, kinds
+from supervised import BACKSTAY, LAUNCHERS, SETTINGS
+from whole_processes import RANKS, REPLICAS, SHARED, Job, hosts_option, kinds
 
-SHARED = "/mnt/shared"
-RANKS = 4
 STEPS = 5
 # Writes to some of its pages in each step, and says what all of its memory holds.
 WRITES = """
@@ -38,27 +34,19 @@ with open(f"out.{rank}", "w") as out:
     for at in range(0, len(data), 1 << 20):
         print(at, zlib.crc32(data[at : at + (1 << 20)]), file=out)
 """
-names = (f"kept{number}" for number in itertools.count())
 
 
-class Writers:
-    """One job of such programs."""
+class Writers(Job):
+    program = WRITES
 
     def __init__(self, mini, launcher, **settings):
-        self.mini, self.launcher = mini, launcher
-        self.job = next(names)
-        self.folder = f"{SHARED}/{self.job}"
-        self.settings = SETTINGS | {"BACKSTAY_POOL_SIZE_MIB": "64"} | settings
-        self.words = " ".join(f"{name}={value}" for name, value in self.settings.items())
-        mini.on("n0", f"mkdir {self.folder}; cat >{self.folder}/app.py <<'END'\n{WRITES}END")
+        super().__init__(mini, launcher, BACKSTAY_POOL_SIZE_MIB="64", **settings)
 
-    def start(self, options, launcher_options, on="n0"):
-        self.running = self.mini.start(
-            "exec", on, "--", "env", "-C", self.folder, *shlex.split(self.words), BACKSTAY, "run",
-            "--transparent", "--job", self.job, "--host-timeout", SILENT_S, *shlex.split(options),
-            "--", *self.launcher, *shlex.split(launcher_options), "/usr/bin/python3", "app.py",
-            STEPS)
-        return self.running
+    def command(self):
+        return [*super().command(), STEPS]
+
+    def run_options(self):
+        return []
 
     def step(self, number):
         self.mini.on("n0", f"touch {self.folder}/step{number}")
@@ -70,7 +58,7 @@ class Writers:
         assert self.running.poll() is None, self.running.communicate()[0]
 
     def save(self, level, host="n0"):
-        return self.mini.on(host, f"{self.words} {BACKSTAY} checkpoint {self.job} --wait "
+        return self.mini.on(host, f"{self.environment} {BACKSTAY} checkpoint {self.job} --wait "
                                   f"--level {level}")
 
     def versions_of_steps(self, steps, level):
@@ -84,7 +72,7 @@ class Writers:
 
     def needs(self, version, host="n0", more=""):
         return json.loads(self.mini.on(
-            host, f"{self.words} {BACKSTAY} show {self.job} {version} {more} --json"))["needs"]
+            host, f"{self.environment} {BACKSTAY} show {self.job} {version} {more} --json"))["needs"]
 
     def newest(self, host="n0"):
         return max(found["version"] for found in self.verify(host))
@@ -96,7 +84,7 @@ class Writers:
 
     def verify(self, host, more=""):
         return json.loads(self.mini.on(
-            host, f"{self.words} {BACKSTAY} verify {self.job} {more} --json"))["versions"]
+            host, f"{self.environment} {BACKSTAY} verify {self.job} {more} --json"))["versions"]
 
     def read_by_numpy(self, version, host):
         """Checks all that lies on this host, also what the parts there need."""
@@ -111,9 +99,6 @@ class Writers:
         for step in range(1, STEPS + 1):
             self.step(step)
 
-    def outputs(self):
-        return self.mini.on("n0", f"cd {self.folder}; tail -n +1 out.*")
-
 
 @pytest.fixture
 def job(whole):
@@ -123,11 +108,9 @@ def job(whole):
 
 @pytest.fixture(scope="module")
 def undisturbed(cluster):
-    one = Writers(cluster, LAUNCHERS["openmpi"])
+    one = Writers(cluster, [])
     one.let_end()
-    for rank in range(RANKS):
-        cluster.on("n0", f"cd {one.folder}; PMI_RANK={rank} /usr/bin/python3 app.py {STEPS}")
-    return one.outputs()
+    return one.run_undisturbed()
 
 
 def goes_on_without_n1(one, whole, running, undisturbed):
@@ -143,7 +126,7 @@ def goes_on_without_n1(one, whole, running, undisturbed):
 @kinds
 def test_a_host_dies_and_the_job_goes_on_elsewhere(job, whole, undisturbed, kind):
     """Its ranks' chunks lie in three versions, of which the spare host has none."""
-    one = job(LAUNCHERS[kind], BACKSTAY_PROTECT_REPLICAS="1")
+    one = job(LAUNCHERS[kind], **REPLICAS)
     running = one.start("--spares 1 --retries 9", hosts_option(kind, "n0", "n1", "n2"))
     one.versions_of_steps(2, "protected")
     assert [one.needs(version) for version in (1, 2, 3)] == [[], [1], [1, 2]]
@@ -190,7 +173,7 @@ def test_other_hosts_go_on_from_the_durable_directory_alone(job, whole, undistur
 
 
 def test_an_agent_that_dies_ends_the_chain_on_all_hosts(job, whole, undisturbed):
-    one = job(LAUNCHERS["openmpi"], BACKSTAY_PROTECT_REPLICAS="1")
+    one = job(LAUNCHERS["openmpi"], **REPLICAS)
     running = one.start("--retries 9", hosts_option("openmpi", "n0", "n1"))
     one.versions_of_steps(1, "protected")
     assert one.needs(2) == [1]
@@ -210,7 +193,7 @@ def test_an_agent_that_dies_ends_the_chain_on_all_hosts(job, whole, undisturbed)
 def test_the_first_version_after_a_restart_keeps_what_did_not_change(job, whole, undisturbed, kind):
     """On the same hosts, and then on hosts that have changed their numbers: each has copies of what
     the other one wrote."""
-    one = job(LAUNCHERS[kind], BACKSTAY_PROTECT_REPLICAS="1")
+    one = job(LAUNCHERS[kind], **REPLICAS)
     running = one.start("--retries 9", hosts_option(kind, "n0", "n1"))
     one.versions_of_steps(1, "protected")
     whole.on("n1", "pkill -KILL -o -f '[/]backstay-companion '")
@@ -272,13 +255,13 @@ def test_an_agent_dies_as_it_writes_such_a_version(job, whole, undisturbed):
     script = ("#!/bin/sh\n[ $(hostname) = n1 ] && mkdir /tmp/kept-began 2>/dev/null && "
               f'export BACKSTAY_FAILPOINT=commit.2=kill@2\nexec {agent} "$@"')
     whole.on("n0", f"cat >{killed} <<'END'\n{script}\nEND\nchmod +x {killed}")
-    one = job(LAUNCHERS["openmpi"], BACKSTAY_PROTECT_REPLICAS="1", BACKSTAY_AGENT_PROGRAM=killed)
+    one = job(LAUNCHERS["openmpi"], BACKSTAY_AGENT_PROGRAM=killed, **REPLICAS)
     whole.end_agents()
     running = one.start("--retries 9", hosts_option("openmpi", "n0", "n1"))
     one.versions_of_steps(0, "protected")
     one.step(1)
     one.all_wrote(2)
-    save = f"{one.words} {BACKSTAY} checkpoint {one.job} --wait --level protected --timeout 5"
+    save = f"{one.environment} {BACKSTAY} checkpoint {one.job} --wait --level protected --timeout 5"
     saved = waiting.until(lambda: re.search(r"version (\d+) is protected",
                                             one.mini.on("n0", f"{save} || true")), "a version")
     assert int(saved[1]) > 2 and one.needs(3) == []
