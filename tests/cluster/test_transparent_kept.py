@@ -71,8 +71,9 @@ class Writers(Job):
             self.save(level)
 
     def needs(self, version, host="n0", more=""):
-        return json.loads(self.mini.on(
-            host, f"{self.environment} {BACKSTAY} show {self.job} {version} {more} --json"))["needs"]
+        shown = self.mini.on(
+            host, f"{self.environment} {BACKSTAY} show {self.job} {version} {more} --json")
+        return json.loads(shown)["needs"]
 
     def newest(self, host="n0"):
         return max(found["version"] for found in self.verify(host))
