@@ -25,6 +25,21 @@ WAITS = (
     "while not os.path.exists('go'): pass\nprint('went on')"
 )
 
+# By its own link a program finds what lies beside it, and starts itself again.
+OWN_LINK = """
+import ctypes, os, subprocess
+own = "/proc/self/exe"
+print(os.readlink(own), os.readlink(f"/proc/{os.getpid()}/exe"), os.readlink("/proc/thread-self/exe"))
+print(os.path.realpath(own), os.readlink("/proc/self/root"))
+libc = ctypes.CDLL(None, use_errno=True)
+short = ctypes.create_string_buffer(b"-" * 8)
+print(libc.readlink(own.encode(), short, 5), short.raw)
+print(libc.readlinkat(-100, own.encode(), short, 3), short.raw)
+print(libc.readlink(ctypes.c_void_p(8), short, 5), ctypes.get_errno())
+print(libc.readlink(own.encode(), ctypes.c_void_p(8), 5), ctypes.get_errno())
+print(subprocess.run([own, "-c", "print('a child')"], capture_output=True))
+"""
+
 
 class Exec(unittest.TestCase):
     def setUp(self):
@@ -40,7 +55,7 @@ class Exec(unittest.TestCase):
         path.chmod(0o755)
         return path
 
-    def saved_in_the_end(self, *command, says, env=None):
+    def saved_in_the_end(self, *command, says, env=None, prints="went on\n"):
         """The last program of `command` prints a line, is cut and killed, and goes on."""
         life = booted.Booted(
             ["--image", self.image, "--", *command],
@@ -56,7 +71,7 @@ class Exec(unittest.TestCase):
         with open(self.scratch / "again", "wb") as out:
             life = booted.Booted(["--restore", self.image], out=out, cwd="/")
         self.assertEqual(life.end(), 0)
-        self.assertEqual((self.scratch / "again").read_text(), "went on\n")
+        self.assertEqual((self.scratch / "again").read_text(), prints)
 
     def test_wrapper_script(self):
         script = self.script(f'#!/bin/sh\nA=b\nexport A\nexec {PYTHON} waits.py "$@"\n')
@@ -78,6 +93,24 @@ class Exec(unittest.TestCase):
     def test_python_that_replaces_itself(self):
         code = f"import os; os.execv('{PYTHON}', ['python', 'waits.py', '1'])"
         self.saved_in_the_end(PYTHON, "-c", code, says="['1'] None\n")
+
+    def test_the_link_to_its_own_file(self):
+        for code in (OWN_LINK, f"import os\nos.execv('/proc/self/exe', ['python', '-c', {OWN_LINK!r}])"):
+            command = [PYTHON, "-c", code]
+            with open(self.scratch / "out", "wb") as out:
+                life = booted.Booted(["--", *command], out=out)
+            self.assertEqual(
+                (life.end(), (self.scratch / "out").read_text().splitlines()),
+                (0, booted.native(command)[1].decode().splitlines()),
+            )
+
+    def test_its_own_file_after_a_restart(self):
+        self.script(WAITS + "; print(os.readlink('/proc/self/exe'))", "waits.py")
+        own = os.path.realpath(PYTHON)
+        program = os.path.relpath(PYTHON, self.scratch)
+        code = "import os; os.execv('/proc/self/exe', ['python', 'waits.py'])"
+        prints = f"went on\n{own}\n"
+        self.saved_in_the_end(program, "-c", code, says="[] None\n", prints=prints)
 
     def test_programs_that_go_on_after_each_exec(self):
         program = PROGRAMS / "image_exec"

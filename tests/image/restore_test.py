@@ -123,6 +123,56 @@ print(beats > 5)
 """
         self.go_on([PYTHON, "-c", script], tries=2, first_s=(0.05, 0.2))
 
+    def test_personality(self):
+        """Memory that can be read can be executed, as Lisps ask for it, also after a restart."""
+        script = """
+import ctypes, threading, time
+libc = ctypes.CDLL(None)
+libc.mmap64.restype = ctypes.c_size_t
+libc.mmap64.argtypes = [ctypes.c_size_t] * 2 + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.personality(0x0400000)  # READ_IMPLIES_EXEC
+def all_that_is_told():
+    at = libc.mmap64(0, 4096, 1, 0x22, -1, 0)  # PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS
+    for line in open("/proc/self/maps"):
+        start, end = (int(number, 16) for number in line.split()[0].split("-"))
+        if start <= at < end:
+            return hex(libc.personality(-1)), line.split()[1]
+told = []
+def tell():
+    for step in range(40):
+        told.append(all_that_is_told())
+        time.sleep(0.01)
+thread = threading.Thread(target=tell)
+thread.start()
+for step in range(40):
+    print(step, all_that_is_told(), flush=True)
+    time.sleep(0.01)
+thread.join()
+print(len(told), set(map(str, told)))
+"""
+        self.go_on([PYTHON, "-c", script], tries=2, first_s=(0.1, 0.3))
+
+    def test_the_heap_without_address_randomisation(self):
+        """It begins behind the program, as Lisps expect it that load their old memory."""
+        script = """
+import time
+maps = [line.split() for line in open("/proc/self/maps")]
+heap = next(i for i, words in enumerate(maps) if words[-1] == "[heap]")
+print(maps[heap][0].split("-")[0] == maps[heap - 1][0].split("-")[1], flush=True)
+for step in range(40):
+    print(step, flush=True)
+    time.sleep(0.01)
+"""
+        got = booted.native([PYTHON, "-c", script], preexec_fn=fixed_addresses)
+        self.assertTrue(got[1].startswith(b"True\n"), got)
+        code, text, restarts = booted.lives(
+            [PYTHON, "-c", script],
+            cwd=self.folder(),
+            first_s=(0.1, 0.3),
+            preexec_fn=fixed_addresses,
+        )
+        self.assertEqual((code, text), got, f"after {restarts} restarts")
+
     def test_python_with_numpy(self):
         python = os.environ.get("BACKSTAY_NUMPY_PYTHON", PYTHON)
         script = """

@@ -6,6 +6,7 @@
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/mutexes.h"
+#include "capture/image/boot/personality.h"
 #include "capture/image/boot/stop.h"
 #include "capture/image/boot/thread.h"
 
@@ -61,6 +62,7 @@ void send_pending(uint64_t pending, long process, long tid) {
 }
 
 void become(const Thread& thread) {
+  personality::take();
   system_call(__NR_arch_prctl, set_fs, static_cast<long>(thread.fs));
   system_call(__NR_arch_prctl, set_gs, static_cast<long>(thread.gs));
   system_call(__NR_set_tid_address, static_cast<long>(thread.clear_tid));
@@ -124,6 +126,7 @@ const Thread* leader_of(const Tables& tables) {
 
 void start_threads(const Tables& tables, Trouble& trouble) {
   image = &tables;
+  personality::learn(tables);
   ids.add(tables.identity.pid, static_cast<uint32_t>(sys_thread_id()));
   uint64_t stack = new_stacks_place;
   for (const Thread& thread : tables.threads) {

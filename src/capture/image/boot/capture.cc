@@ -10,6 +10,7 @@
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/nameless.h"
+#include "capture/image/boot/personality.h"
 #include "capture/image/boot/snapshot.h"
 #include "capture/image/boot/watch.h"
 
@@ -34,10 +35,11 @@ Position position;
 // With those of our own, so that a restart knows which MPI the process needs and which process id
 // its event loops remember.
 void add_notes(const char* given) {
-  static char all[notes_max + sizeof "mpi=\n" + 64];
+  static char all[notes_max + sizeof "mpi=\n" + 128];
   Text own;
   if (lower_library() != nullptr) own << "mpi=" << lower_library() << "\n";
   asyncio::add_note(own);
+  personality::add_note(stopped.threads[0].tid, own);
   copy_text(all, sizeof all, given);
   copy_text(all + strlen(all), own.size() + 1, own.c_str());
   if (all[0] != 0) tables.identity.notes = tables.add_text(all);

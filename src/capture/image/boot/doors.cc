@@ -5,6 +5,7 @@
 
 #include "capture/image/boot/asyncio.h"
 #include "capture/image/boot/call_sites.h"
+#include "capture/image/boot/exe_link.h"
 #include "capture/image/boot/exec.h"
 #include "capture/image/boot/handlers.h"
 #include "capture/image/boot/lower_half.h"
@@ -20,6 +21,11 @@ BACKSTAY_CALL_SITE_FUNCTION(backstay_execveat_inline, backstay_replace, 322, -40
 BACKSTAY_CALL_SITE_FUNCTION(backstay_sigaction, backstay_change_handler, 13, -4095)
 BACKSTAY_CALL_SITE_FUNCTION(backstay_sigaction_inline, backstay_change_handler, 13, -4096)
 
+BACKSTAY_CALL_SITE_FUNCTION(backstay_readlink, backstay_read_link, 89, -4095)
+BACKSTAY_CALL_SITE_FUNCTION(backstay_readlink_inline, backstay_read_link, 89, -4096)
+BACKSTAY_CALL_SITE_FUNCTION(backstay_readlinkat, backstay_read_link, 267, -4095)
+BACKSTAY_CALL_SITE_FUNCTION(backstay_readlinkat_inline, backstay_read_link, 267, -4096)
+
 extern "C" [[gnu::naked, gnu::used]] void backstay_enter() {
   __asm__ volatile(
       "mov %rsp, %rdi\n\tpush %rdx\n\tpush %rdx\n\t"
@@ -31,24 +37,39 @@ extern "C" [[gnu::used]] long backstay_replace(const Call* call) { return replac
 extern "C" [[gnu::used]] long backstay_change_handler(const Call* call) {
   return handlers::change(*call);
 }
+extern "C" [[gnu::used]] long backstay_read_link(const Call* call) { return exe_link::read(*call); }
 
 namespace {
 
 using Function = void (*)();
-constexpr Function functions[] = {backstay_execve, backstay_execve_inline, backstay_execveat,
-                                  backstay_execveat_inline};
-constexpr CallSite sites[] = {{place + 1 * size, 59, -4095},
-                              {place + 2 * size, 59, -4096},
-                              {place + 3 * size, 322, -4095},
-                              {place + 4 * size, 322, -4096}};
 
-constexpr uint64_t first_handler_door = lower_door + 1;
-constexpr Function handler_functions[] = {backstay_sigaction, backstay_sigaction_inline};
-constexpr CallSite handler_sites[] = {{place + first_handler_door * size, 13, -4095},
-                                      {place + (first_handler_door + 1) * size, 13, -4096}};
+// A call of the program's libc that goes through a door: which, and what it enters there.
+enum class When { exec, handlers, always };
+struct LibcDoor {
+  uint64_t door;
+  Function function;
+  uint32_t number;
+  int32_t errors;
+  When when;
+};
+constexpr LibcDoor libc_doors[] = {{1, backstay_execve, 59, -4095, When::exec},
+                                   {2, backstay_execve_inline, 59, -4096, When::exec},
+                                   {3, backstay_execveat, 322, -4095, When::exec},
+                                   {4, backstay_execveat_inline, 322, -4096, When::exec},
+                                   {6, backstay_sigaction, 13, -4095, When::handlers},
+                                   {7, backstay_sigaction_inline, 13, -4096, When::handlers},
+                                   {9, backstay_readlink, 89, -4095, When::always},
+                                   {10, backstay_readlink_inline, 89, -4096, When::always},
+                                   {11, backstay_readlinkat, 267, -4095, When::always},
+                                   {12, backstay_readlinkat_inline, 267, -4096, When::always}};
+constexpr uint64_t libc_doors_count = sizeof libc_doors / sizeof libc_doors[0];
 
 bool changes_exec = true;
 bool changes_handlers = false;
+
+bool is_wanted(const LibcDoor& one) {
+  return one.when == When::always || (one.when == When::exec ? changes_exec : changes_handlers);
+}
 
 // `endbr64; movabs $function, %r11; jmp *%r11`: a system call may change r11 too.
 void write_door(uint64_t number, void (*function)()) {
@@ -70,9 +91,13 @@ void change_libc() {
   each_mapping([&](const Mapping& one) {
     if (is_libc(one) && count < 8) ranges[count++] = Range{one.start, one.end};
   });
+  CallSite sites[libc_doors_count] = {};
+  uint64_t wanted = 0;
+  for (const LibcDoor& one : libc_doors) {
+    if (is_wanted(one)) sites[wanted++] = {place + one.door * size, one.number, one.errors};
+  }
   for (uint64_t i = 0; i < count; ++i) {
-    if (changes_exec) change_sites(ranges[i].start, ranges[i].end, sites, 4);
-    if (changes_handlers) change_sites(ranges[i].start, ranges[i].end, handler_sites, 2);
+    change_sites(ranges[i].start, ranges[i].end, sites, wanted);
   }
 }
 
@@ -110,13 +135,9 @@ void build(Trouble& trouble) {
     return;
   }
   write_door(0, backstay_enter);
-  for (uint64_t i = 0; i < sizeof functions / sizeof functions[0]; ++i) {
-    write_door(i + 1, functions[i]);
-  }
+  for (const LibcDoor& one : libc_doors) write_door(one.door, one.function);
   write_door(lower_door, reinterpret_cast<Function>(start_lower_half));
   write_door(asyncio_door, reinterpret_cast<Function>(asyncio::answer));
-  write_door(first_handler_door, handler_functions[0]);
-  write_door(first_handler_door + 1, handler_functions[1]);
   sys_protect(place, 4096, PROT_READ | PROT_EXEC);
 }
 

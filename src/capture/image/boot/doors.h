@@ -3,8 +3,9 @@
 // (docs/format/image.md, "Doors").
 //
 // The program's libc is changed in its memory where it asks the kernel to replace the program
-// (execve, execveat): the call goes through a door to exec.cc, on the program's own thread. So does
-// the one that sets handlers of signals, to handlers.cc, where the program may have a lower half.
+// (execve, execveat): the call goes through a door to exec.cc, on the program's own thread. So do
+// those that read links, to exe_link.cc, and the one that sets handlers of signals, to handlers.cc,
+// where the program may have a lower half.
 #pragma once
 
 #include "capture/image/boot/maps.h"
@@ -20,8 +21,8 @@ inline constexpr uint64_t size = 32;  // of one door
 void build(Trouble& trouble);
 // Code of the program's libc.
 bool is_libc(const Mapping& one);
-// Which calls of the program's libc are to go through doors: those that replace the program, and
-// those that set handlers of signals.
+// Which calls of the program's libc are to go through doors beside those that read links: those
+// that replace the program, and those that set handlers of signals.
 void choose(bool exec, bool handlers);
 
 // The first instruction of the program enters here, behind its interpreter: libc is there by then.

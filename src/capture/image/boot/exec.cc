@@ -5,6 +5,7 @@
 
 #include "capture/image/boot/channel.h"
 #include "capture/image/boot/contents.h"
+#include "capture/image/boot/exe_link.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handover.h"
@@ -186,10 +187,15 @@ void remember_options(const Options& options) {
   owner = system_call(__NR_getpid);
 }
 
-long replace_program(const Call& call) {
+long replace_program(const Call& asked) {
+  if (!may_exist(asked)) return by_kernel(asked);
+  Call call = asked;
+  if (call.number == __NR_execve) {
+    const char* path = reinterpret_cast<const char*>(call.arguments[0]);
+    call.arguments[0] = static_cast<uint64_t>(address_of(exe_link::instead_of(path)));
+  }
   // A filter of system calls could end the boot program, which makes others than the program.
-  if (system_call(__NR_getpid) != owner || system_call(__NR_prctl, PR_GET_SECCOMP) != 0 ||
-      !may_exist(call)) {
+  if (system_call(__NR_getpid) != owner || system_call(__NR_prctl, PR_GET_SECCOMP) != 0) {
     return by_kernel(call);
   }
   Exec exec{&call, set_mask(~0ULL)};

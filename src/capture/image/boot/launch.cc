@@ -9,6 +9,7 @@
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/origin.h"
+#include "capture/image/boot/personality.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/program.h"
 
@@ -17,6 +18,7 @@ namespace backstay::image {
 namespace {
 
 constexpr uint64_t brk_gap = 1 << 20;
+constexpr uint64_t not_random = 0x0040000;  // ADDR_NO_RANDOMIZE
 Program program;
 
 uint64_t page_up(uint64_t at) { return (at + page_bytes - 1) & ~(page_bytes - 1); }
@@ -147,9 +149,16 @@ Stack build_stack(const Options& options, const Start& start, const Elf& interpr
   return stack;
 }
 
+// Lisps that load the memory that they once had (GCL) ask for addresses that are not random, and
+// expect the heap behind the program then, as the kernel puts it.
+uint64_t heap_start() {
+  const bool is_random = (personality::own() & not_random) == 0;
+  return page_up(program.elf.end) + (is_random ? brk_gap : 0);
+}
+
 void describe(const Options& options, const Start& start, const Stack& stack) {
   Identity& layout = process.layout;
-  const uint64_t brk = page_up(program.elf.end) + brk_gap;
+  const uint64_t brk = heap_start();
   layout.code_start = program.elf.start;
   layout.code_end = program.elf.end;
   layout.data_start = program.elf.start;
@@ -169,6 +178,9 @@ void describe(const Options& options, const Start& start, const Stack& stack) {
   layout.auxv_start = static_cast<uint64_t>(address_of(stack.auxv));
   layout.auxv_bytes = start.auxv_count * 16;
   copy_text(process.program, sizeof process.program, program.path);
+  Text link;
+  link << "/proc/self/fd/" << program.fd;
+  if (!read_link(link.c_str(), process.file, sizeof process.file)) process.file[0] = 0;
   copy_text(process.interpreter, sizeof process.interpreter, program.elf.interpreter);
 }
 

@@ -76,11 +76,22 @@ bool read_tail(void* context, void* to, uint64_t size, uint64_t at, Trouble& tro
   return true;
 }
 
+// The file that the program's code was mapped from.
+void remember_file() {
+  for (const Area& area : tables.areas) {
+    const bool is_code = area.start <= tables.identity.code_start &&
+                         tables.identity.code_start < area.end && area.file != no_index;
+    if (!is_code) continue;
+    copy_text(process.file, sizeof process.file, tables.text(tables.files[area.file].path));
+  }
+}
+
 void remember_process() {
   process.layout = tables.identity;
   copy_text(process.program, sizeof process.program, tables.text(tables.identity.program));
   copy_text(process.interpreter, sizeof process.interpreter,
             tables.text(tables.identity.interpreter));
+  remember_file();
 }
 
 // Of the real MPI; empty: the program had no lower half.

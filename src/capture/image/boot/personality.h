@@ -1,0 +1,18 @@
+// The personality of the program's threads (personality(2)): with it a program asks for addresses
+// that are not random, or for memory that can be executed wherever it can be read. Threads take it
+// from the one that makes them; an image has that of one thread, and gives it to all.
+#pragma once
+
+#include "capture/image/boot/tables.h"
+
+namespace backstay::image::personality {
+
+// The calling thread's own.
+uint64_t own();
+// The line of the image's notes, of this thread; none where it is the usual one.
+void add_note(uint64_t tid, Text& notes);
+// A restart: learns it from the image; then each thread takes it.
+void learn(const Tables& tables);
+void take();
+
+}  // namespace backstay::image::personality
