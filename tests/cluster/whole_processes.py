@@ -35,8 +35,8 @@ class Job:
         self.mini, self.launcher = mini, launcher
         self.job = f"{type(self).__name__.lower()}{next(Job.numbers)}"
         self.folder = f"{SHARED}/{self.job}"
-        self.settings = SETTINGS | settings
-        self.environment = " ".join(f"{name}={value}" for name, value in self.settings.items())
+        all_settings = SETTINGS | settings
+        self.environment = " ".join(f"{name}={value}" for name, value in all_settings.items())
         mini.on("n0", f"mkdir {self.folder}; cat >{self.folder}/app.py <<'END'\n{self.program}END")
 
     def command(self):
@@ -70,7 +70,9 @@ class Job:
         ranks = " ".join(map(str, range(RANKS)))
         self.mini.on("n0", f"cd {self.folder}; for rank in {ranks}; do "
                            f"PMI_RANK=$rank PMI_SIZE={RANKS} {words} & done; wait")
-        return self.outputs()
+        outputs = self.outputs()
+        assert all(f"out.{rank}" in outputs for rank in range(RANKS)), outputs
+        return outputs
 
     def outputs(self):
         return self.mini.on("n0", f"cd {self.folder}; tail -n +1 out.* 2>/dev/null || true")

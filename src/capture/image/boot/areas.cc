@@ -12,7 +12,9 @@ const Run* first_from(const Row<Run>& runs, uint64_t address) {
 
 const Area& area_of(const Row<Area>& areas, const Run& run) {
   const Area* found = find_first(areas, [&](const Area& area) { return area.end <= run.address; });
-  if (found == areas.end()) give_up(Text() << "the image is damaged: a run lies in no area", 78);
+  if (found == areas.end() || run.address < found->start) {
+    give_up(Text() << "pages of the image lie in no area", 78);
+  }
   return *found;
 }
 

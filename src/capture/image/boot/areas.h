@@ -12,7 +12,7 @@ inline bool is_content(const Area& area) { return (area.flags & area_is_content)
 inline uint64_t bytes_of(const Run& run) { return run.pages * page_bytes; }
 inline uint64_t end_of(const Run& run) { return run.address + bytes_of(run); }
 
-// The area that a run lies in. Ends the process where there is none: such an image is damaged.
+// The area that a run lies in. Ends the process where there is none.
 const Area& area_of(const Row<Area>& areas, const Run& run);
 
 // The runs of one area, in order.

@@ -10,7 +10,6 @@ namespace backstay::image {
 
 namespace {
 
-constexpr uint32_t mode_bits = 0777;
 constexpr long keep_size = 1;        // FALLOC_FL_KEEP_SIZE
 constexpr long punch_hole = 2;       // FALLOC_FL_PUNCH_HOLE
 constexpr long missing = -2;         // ENOENT
@@ -120,7 +119,7 @@ Text reason(long failed) {
 void write_one(const Tables& tables, const Area& area, Trouble& trouble) {
   const File& file = tables.files[area.file];
   const char* path = tables.text(file.path);
-  const long fd = open_to_write(path, file, static_cast<uint32_t>(area.object) & mode_bits);
+  const long fd = open_to_write(path, file, static_cast<uint32_t>(area.object));
   const Runs runs = runs_of(tables.runs, area);
   long failed = fd < 0 ? fd : make_room(fd, area, runs, file.bytes);
   if (failed == 0) failed = write_all(fd, area, runs, file.bytes);

@@ -99,10 +99,11 @@ long map_in_place(const Tables& tables, const Area& area) {
                           (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE, fd, area.offset);
   sys_close(fd);
   if (at < 0) return at;
-  for (const Run& run : runs) {
-    if (!fills) break;
-    memcpy(reinterpret_cast<uint8_t*>(at) + (run.address - area.start),
-           reinterpret_cast<const void*>(run.address), bytes_of(run));
+  if (fills) {
+    for (const Run& run : runs) {
+      memcpy(reinterpret_cast<uint8_t*>(at) + (run.address - area.start),
+             reinterpret_cast<const void*>(run.address), bytes_of(run));
+    }
   }
   const long moved = system_call(__NR_mremap, at, static_cast<long>(bytes),
                                  static_cast<long>(bytes), move_to, static_cast<long>(area.start));

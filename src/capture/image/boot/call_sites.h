@@ -1,5 +1,6 @@
 // System calls of a mapped library that are changed in its memory, so that they enter the boot
-// program: libc's exec in the program (doors.h), calls that map memory in the lower half (steer.h).
+// program: calls of the program's libc (doors.h), calls that map memory in the lower half
+// (steer.h).
 #pragma once
 
 #include "capture/image/boot/system.h"

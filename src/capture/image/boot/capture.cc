@@ -39,7 +39,7 @@ void add_notes(const char* given) {
   Text own;
   if (lower_library() != nullptr) own << "mpi=" << lower_library() << "\n";
   asyncio::add_note(own);
-  personality::add_note(stopped.threads[0].tid, own);
+  personality::add_note(own);
   copy_text(all, sizeof all, given);
   copy_text(all + strlen(all), own.size() + 1, own.c_str());
   if (all[0] != 0) tables.identity.notes = tables.add_text(all);

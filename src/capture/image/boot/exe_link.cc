@@ -2,8 +2,8 @@
 
 #include <linux/mman.h>
 
+#include "capture/image/boot/files.h"
 #include "capture/image/boot/process.h"
-#include "capture/image/boot/text.h"
 
 namespace backstay::image::exe_link {
 
@@ -13,7 +13,7 @@ namespace {
 // children: they may have become other programs.
 bool is_own(const char* path) {
   constexpr char folder[] = "/proc/";
-  if (process.file[0] == 0 || !begins_with(path, folder)) return false;
+  if (process.own_file[0] == 0 || !begins_with(path, folder)) return false;
   const char* at = path + sizeof folder - 1;
   if (same_text(at, "self/exe") || same_text(at, "thread-self/exe")) return true;
   if (*at < '1' || *at > '9') return false;
@@ -21,23 +21,53 @@ bool is_own(const char* path) {
   return same_text(at, "/exe") && id == static_cast<uint64_t>(system_call(__NR_getpid));
 }
 
-}  // namespace
+// In a chroot, and after a rename, another file may have the name.
+bool is_where_it_was() {
+  FileStatus now;
+  return file_status(process.own_file, now) && now.device == process.own_device &&
+         now.inode == process.own_inode;
+}
 
-long read(const Call& call) {
+// The kernel has looked at as much of the caller's memory as its own answer took.
+bool may_be_written(uint64_t to, uint64_t bytes) {
+  return system_call(__NR_getrandom, static_cast<long>(to), static_cast<long>(bytes), 0) ==
+         static_cast<long>(bytes);
+}
+
+long answer(const Call& call) {
+  constexpr long no_memory_there = -14;  // EFAULT
   const uint64_t* a = call.arguments;
-  const int first = call.number == __NR_readlinkat ? 1 : 0;
+  const int path_at = call.number == __NR_readlinkat ? 1 : 0;
   const long bytes =
       system_call(static_cast<long>(call.number), static_cast<long>(a[0]), static_cast<long>(a[1]),
                   static_cast<long>(a[2]), static_cast<long>(a[3]));
-  // The kernel has read the path, and written to `to`: both are memory.
-  if (bytes <= 0 || !is_own(reinterpret_cast<const char*>(a[first]))) return bytes;
-  const uint64_t size = strlen(process.file);
-  const uint64_t room = a[first + 2];
+  if (bytes <= 0 || !is_own(reinterpret_cast<const char*>(a[path_at]))) return bytes;
+  const uint64_t to = a[path_at + 1];
+  const auto room = static_cast<uint32_t>(a[path_at + 2]);  // the kernel's int
+  const uint64_t size = strlen(process.own_file);
   const uint64_t fits = size < room ? size : room;
-  memcpy(reinterpret_cast<void*>(a[first + 1]), process.file, fits);
+  if (fits > static_cast<uint64_t>(bytes) && !may_be_written(to, fits)) return no_memory_there;
+  memcpy(reinterpret_cast<void*>(to), process.own_file, fits);
   return static_cast<long>(fits);
 }
 
-const char* instead_of(const char* path) { return is_own(path) ? process.file : path; }
+}  // namespace
+
+// A handler of the program's would stand on frames of the boot program, which no image may hold.
+long read(const Call& call) {
+  const uint64_t mask = set_mask(~0ULL);
+  const long answered = answer(call);
+  set_mask(mask);
+  return answered;
+}
+
+Call with_own_file(const Call& call) {
+  Call changed = call;
+  if (call.number != __NR_execve) return changed;
+  if (is_own(reinterpret_cast<const char*>(call.arguments[0])) && is_where_it_was()) {
+    changed.arguments[0] = static_cast<uint64_t>(address_of(process.own_file));
+  }
+  return changed;
+}
 
 }  // namespace backstay::image::exe_link

@@ -26,7 +26,8 @@ Program program;
 Text numbers[3];
 bool by_companion = false;
 bool kernel_clock = false;
-long owner = 0;  // the process that has a control thread: no child of it
+long owner = 0;   // the process that has a control thread: no child of it
+long filter = 0;  // whether system calls were filtered at the start: the boot program's, too
 
 constexpr uint64_t own_words = 24;
 
@@ -185,19 +186,17 @@ void remember_options(const Options& options) {
   by_companion = options.companion;
   kernel_clock = options.kernel_clock;
   owner = system_call(__NR_getpid);
+  filter = system_call(__NR_prctl, PR_GET_SECCOMP);
 }
 
 long replace_program(const Call& asked) {
-  if (!may_exist(asked)) return by_kernel(asked);
-  Call call = asked;
-  if (call.number == __NR_execve) {
-    const char* path = reinterpret_cast<const char*>(call.arguments[0]);
-    call.arguments[0] = static_cast<uint64_t>(address_of(exe_link::instead_of(path)));
+  // A filter of system calls that the program has set could end the boot program, which makes
+  // others than the program.
+  if (system_call(__NR_prctl, PR_GET_SECCOMP) != filter || !may_exist(asked)) {
+    return by_kernel(asked);
   }
-  // A filter of system calls could end the boot program, which makes others than the program.
-  if (system_call(__NR_getpid) != owner || system_call(__NR_prctl, PR_GET_SECCOMP) != 0) {
-    return by_kernel(call);
-  }
+  const Call call = exe_link::with_own_file(asked);
+  if (system_call(__NR_getpid) != owner) return by_kernel(call);
   Exec exec{&call, set_mask(~0ULL)};
   gate::begin_exec();
   call_on(exec_stack + sizeof exec_stack - 64, replace, &exec);

@@ -30,10 +30,9 @@ bool map() {
 
 // The piece that holds this offset; null: none does. Pieces follow each other from 0 on.
 Piece* piece_at(uint64_t offset) {
-  const Piece* found = find_first(
+  Piece* found = find_first(
       pieces_before, [&](const Piece& piece) { return piece.offset + piece.bytes <= offset; });
-  const auto at = static_cast<uint64_t>(found - pieces_before.begin());
-  return at < pieces_before.size() ? &pieces_before[at] : nullptr;
+  return found == pieces_before.end() ? nullptr : found;
 }
 
 // Adds pages that lie in the image before at `offset`, cut where its pieces end. Their `version` is

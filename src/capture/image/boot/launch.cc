@@ -23,11 +23,15 @@ Program program;
 
 uint64_t page_up(uint64_t at) { return (at + page_bytes - 1) & ~(page_bytes - 1); }
 
+// A program may ask for addresses that are not random. Lisps that load the memory that they once
+// had (GCL) do, and expect the heap behind the program then, as the kernel puts it.
+bool is_random() { return (personality::own() & not_random) == 0; }
+
 // Where kernels put position-independent programs, at random as they do.
 uint64_t program_hint(const Start& start) {
   uint64_t random = 0;
   const auto* bytes = reinterpret_cast<const void*>(start.auxiliary(AT_RANDOM));
-  if (bytes != nullptr) memcpy(&random, bytes, sizeof random);
+  if (bytes != nullptr && is_random()) memcpy(&random, bytes, sizeof random);
   return 0x555555554000ULL + (random & 0xfffffff) * page_bytes;
 }
 
@@ -149,11 +153,18 @@ Stack build_stack(const Options& options, const Start& start, const Elf& interpr
   return stack;
 }
 
-// Lisps that load the memory that they once had (GCL) ask for addresses that are not random, and
-// expect the heap behind the program then, as the kernel puts it.
-uint64_t heap_start() {
-  const bool is_random = (personality::own() & not_random) == 0;
-  return page_up(program.elf.end) + (is_random ? brk_gap : 0);
+uint64_t heap_start() { return page_up(program.elf.end) + (is_random() ? brk_gap : 0); }
+
+void remember_own_file() {
+  Text link;
+  link << "/proc/self/fd/" << program.fd;
+  FileStatus status;
+  if (!read_link(link.c_str(), process.own_file, sizeof process.own_file) ||
+      !descriptor_status(program.fd, status)) {
+    process.own_file[0] = 0;
+  }
+  process.own_device = status.device;
+  process.own_inode = status.inode;
 }
 
 void describe(const Options& options, const Start& start, const Stack& stack) {
@@ -162,7 +173,7 @@ void describe(const Options& options, const Start& start, const Stack& stack) {
   layout.code_start = program.elf.start;
   layout.code_end = program.elf.end;
   layout.data_start = program.elf.start;
-  layout.data_end = program.elf.end;
+  layout.data_end = program.elf.end - 1;  // kernels before 5.15 want the heap behind it
   layout.brk_start = brk;
   layout.brk_end = brk;
   layout.stack_start = stack.top;
@@ -178,9 +189,7 @@ void describe(const Options& options, const Start& start, const Stack& stack) {
   layout.auxv_start = static_cast<uint64_t>(address_of(stack.auxv));
   layout.auxv_bytes = start.auxv_count * 16;
   copy_text(process.program, sizeof process.program, program.path);
-  Text link;
-  link << "/proc/self/fd/" << program.fd;
-  if (!read_link(link.c_str(), process.file, sizeof process.file)) process.file[0] = 0;
+  remember_own_file();
   copy_text(process.interpreter, sizeof process.interpreter, program.elf.interpreter);
 }
 

@@ -15,10 +15,8 @@ uint64_t learned = 0;
 uint64_t own() { return static_cast<uint64_t>(system_call(__NR_personality, only_tell)); }
 
 // The control thread that asks was made before the program could change its own.
-void add_note(uint64_t tid, Text& notes) {
-  Text path;
-  path << "/proc/self/task/" << tid << "/personality";
-  Lines lines(path.c_str());
+void add_note(Text& notes) {
+  Lines lines("/proc/self/personality");
   const char* line = lines.good() ? lines.next() : nullptr;
   const uint64_t found = line == nullptr ? 0 : read_hex(line);
   if (found == 0) return;

@@ -1,6 +1,6 @@
 // The personality of the program's threads (personality(2)): with it a program asks for addresses
 // that are not random, or for memory that can be executed wherever it can be read. Threads take it
-// from the one that makes them; an image has that of one thread, and gives it to all.
+// from the one that makes them. An image has that of the first thread; a restart gives it to all.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -9,8 +9,8 @@ namespace backstay::image::personality {
 
 // The calling thread's own.
 uint64_t own();
-// The line of the image's notes, of this thread; none where it is the usual one.
-void add_note(uint64_t tid, Text& notes);
+// The line of the image's notes; none where it is the usual one.
+void add_note(Text& notes);
 // A restart: learns it from the image; then each thread takes it.
 void learn(const Tables& tables);
 void take();

@@ -8,9 +8,10 @@ namespace backstay::image {
 
 // Facts of the start that the kernel does not tell later. Set once, before the program runs.
 struct Process {
-  Identity layout{};        // code, data, brk_start, stack, arguments, environment, auxv, rseq
-  char program[4096] = {};  // as it was found
-  char file[4096] = {};     // its ELF file, as /proc/PID/exe would say; empty: not known
+  Identity layout{};         // code, data, brk_start, stack, arguments, environment, auxv, rseq
+  char program[4096] = {};   // as it was found
+  char own_file[4096] = {};  // its ELF file, as /proc/PID/exe would say; empty: not known
+  uint64_t own_device = 0, own_inode = 0;
   char interpreter[256] = {};
   char image[4096] = {};  // where a cut is written; empty: nowhere
   // Where libc says how its rseq areas lie (set after its start); 0 after a restart, or without

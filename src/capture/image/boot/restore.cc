@@ -76,14 +76,18 @@ bool read_tail(void* context, void* to, uint64_t size, uint64_t at, Trouble& tro
   return true;
 }
 
-// The file that the program's code was mapped from.
-void remember_file() {
-  for (const Area& area : tables.areas) {
-    const bool is_code = area.start <= tables.identity.code_start &&
-                         tables.identity.code_start < area.end && area.file != no_index;
-    if (!is_code) continue;
-    copy_text(process.file, sizeof process.file, tables.text(tables.files[area.file].path));
-  }
+// The file that the program's code was mapped from; where it was removed, the program's name.
+void remember_own_file() {
+  const uint64_t code = tables.identity.code_start;
+  const Area* area = find_first(tables.areas, [&](const Area& one) { return one.end <= code; });
+  const bool has_file = area != tables.areas.end() && area->file != no_index;
+  const char* path =
+      has_file ? tables.text(tables.files[area->file].path) : tables.text(tables.identity.program);
+  copy_text(process.own_file, sizeof process.own_file, path[0] == '/' ? path : "");
+  FileStatus status;
+  file_status(path, status);
+  process.own_device = status.device;
+  process.own_inode = status.inode;
 }
 
 void remember_process() {
@@ -91,7 +95,7 @@ void remember_process() {
   copy_text(process.program, sizeof process.program, tables.text(tables.identity.program));
   copy_text(process.interpreter, sizeof process.interpreter,
             tables.text(tables.identity.interpreter));
-  remember_file();
+  remember_own_file();
 }
 
 // Of the real MPI; empty: the program had no lower half.

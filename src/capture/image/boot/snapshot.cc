@@ -28,8 +28,9 @@ bool is_shared(const Area& area) {
 
 uint64_t shared_bytes(const Tables& tables) {
   uint64_t bytes = 0;
-  for (const Run& run : tables.runs) {
-    if (is_shared(area_of(tables.areas, run))) bytes += bytes_of(run);
+  for (const Area& area : tables.areas) {
+    if (!is_shared(area)) continue;
+    for (const Run& run : runs_of(tables.runs, area)) bytes += bytes_of(run);
   }
   return bytes;
 }

@@ -81,7 +81,8 @@ class Row {
   uint64_t size_ = 0;
 };
 
-// The first record of a sorted row for which is_before(record) is false; its end: there is none.
+// The first record of a sorted row for which is_before(record) is false; the row's end where there
+// is none.
 template <typename T, typename IsBefore>
 const T* find_first(const Row<T>& row, IsBefore is_before) {
   uint64_t first = 0;
@@ -95,6 +96,10 @@ const T* find_first(const Row<T>& row, IsBefore is_before) {
     }
   }
   return row.begin() + first;
+}
+template <typename T, typename IsBefore>
+T* find_first(Row<T>& row, IsBefore is_before) {
+  return const_cast<T*>(find_first(static_cast<const Row<T>&>(row), is_before));
 }
 
 }  // namespace backstay::image
