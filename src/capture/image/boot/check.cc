@@ -1,3 +1,5 @@
+#include <linux/utsname.h>
+
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/contents.h"
 #include "capture/image/boot/describe.h"
@@ -20,6 +22,42 @@ void check_folder_of(const char* path, Trouble& trouble) {
     trouble << folder << ", the folder of " << path << ", is missing";
 }
 
+// On another machine a file has other numbers, so they say nothing there.
+bool is_same_host(const Tables& tables) {
+  new_utsname names{};
+  return system_call(__NR_uname, address_of(&names)) == 0 &&
+         same_text(tables.text(tables.identity.host), names.nodename);
+}
+
+// 0: the image does not have it.
+uint64_t birth_of(const Tables& tables, const Descriptor& one) {
+  uint64_t born_ns = 0;
+  if (one.contents_bytes == sizeof born_ns) {
+    memcpy(&born_ns, &tables.contents[one.contents], sizeof born_ns);
+  }
+  return born_ns;
+}
+
+// Of a file that the program may write. It would be cut back to the length of the one that the
+// program had open, and the program would write on in it. A copy that was put in place of a lost
+// file is taken for that file. Such a copy is younger than its time of change.
+bool is_another(const Tables& tables, const Descriptor& one, const FileStatus& now) {
+  uint64_t born_ns = 0;
+  if ((one.flags & access_mode) == 0 || !is_same_host(tables) ||
+      !birth_time(tables.text(one.path), born_ns) || now.mtime_ns < born_ns) {
+    return false;
+  }
+  const uint64_t before_ns = birth_of(tables, one);
+  return now.inode != one.inode || (before_ns != 0 && before_ns != born_ns);
+}
+
+// Nothing is opened here: to open a pipe that has a name would wait for its other end.
+void check_type(const char* path, DescriptorKind kind, const FileStatus& now, Trouble& trouble) {
+  if (kind == DescriptorKind::file && !now.is_regular()) trouble << path << " is no file any more";
+  if (kind == DescriptorKind::directory && !now.is_directory())
+    trouble << path << " is no folder any more";
+}
+
 void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   const auto kind = static_cast<DescriptorKind>(one.kind);
   const char* path = tables.text(one.path);
@@ -32,6 +70,12 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
     if (held) return check_folder_of(path, trouble);
     trouble << path << " is missing: the program had it open as descriptor "
             << uint64_t{one.number};
+  } else if (check_type(path, kind, status, trouble); !trouble.empty()) {
+    return;
+  } else if (kind == DescriptorKind::file && !held && is_another(tables, one, status)) {
+    trouble << path << " is another file than the one that the program had open as descriptor "
+            << uint64_t{one.number}
+            << ", which was removed or renamed (a copy does, made with cp -p)";
   } else if (kind == DescriptorKind::file && status.bytes < one.bytes && !held) {
     trouble << path << " has become shorter than it was when the image was saved";
   } else if (system_call(__NR_faccessat, AT_FDCWD, address_of(path),

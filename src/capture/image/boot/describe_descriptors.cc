@@ -116,6 +116,20 @@ void keep_content(const Open& open, Tables& tables, Descriptor& out, Trouble& tr
   sys_close(fd);
 }
 
+// By it and the inode a restart knows a file again: another file may get the inode of a removed
+// one.
+void keep_birth(const Open& open, Tables& tables, Descriptor& out) {
+  Text link;
+  link << "/proc/self/fd/" << open.number;
+  uint64_t born_ns = 0;
+  const uint64_t at = tables.contents.size();
+  if (tables.contents.room() - at < sizeof born_ns || !birth_time(link.c_str(), born_ns)) return;
+  tables.contents.resize(at + sizeof born_ns);
+  memcpy(&tables.contents[at], &born_ns, sizeof born_ns);
+  out.contents = at;
+  out.contents_bytes = sizeof born_ns;
+}
+
 DescriptorKind kind_of(const Open& open, Trouble& trouble) {
   const FileStatus& status = open.status;
   if (status.is_regular()) return DescriptorKind::file;
@@ -168,8 +182,12 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   outputs::mark(open.status, *out);
   name_without_id(open, trouble);
   out->path = tables.add_text(open.path);
-  const bool is_file = out->kind == static_cast<uint32_t>(DescriptorKind::file);
-  if (is_file && ends_with(open.path, " (deleted)")) keep_content(open, tables, *out, trouble);
+  if (out->kind != static_cast<uint32_t>(DescriptorKind::file)) return;
+  if (nameless::is_one(tables, *out)) {
+    keep_content(open, tables, *out, trouble);
+  } else if ((out->flags & access_mode) != 0) {
+    keep_birth(open, tables, *out);
+  }
 }
 
 // Descriptors that share one open file (dup, or inherited): they share its offset.
