@@ -180,6 +180,11 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   out->kind = static_cast<uint32_t>(kind_of(open, trouble));
   read_info(number, *out);
   outputs::mark(open.status, *out);
+  // A shell copies its output, which may be a socket: the other end is its reader's.
+  const bool socket = out->kind == static_cast<uint32_t>(DescriptorKind::socket);
+  if (socket && given_output(*out) != 0) {
+    out->kind = static_cast<uint32_t>(DescriptorKind::inherited);
+  }
   name_without_id(open, trouble);
   out->path = tables.add_text(open.path);
   if (out->kind != static_cast<uint32_t>(DescriptorKind::file)) return;
