@@ -110,6 +110,26 @@ def test_a_version_whose_file_was_replaced_is_left_out_and_the_other_file_stays(
     assert there is None or scratch.read_bytes() == there
 
 
+# Python keeps a descriptor of what it maps.
+ONLY_MAPS = """mapped.close()
+for one in os.listdir("/proc/self/fd"):
+    if os.path.realpath(f"/proc/self/fd/{one}").endswith(f"mapped.{rank}"):
+        os.close(int(one))
+"""
+
+
+def test_a_version_whose_mapped_file_was_replaced_is_left_out_and_the_other_file_stays(world):
+    saved = Saved(world, program(world, STEPS.replace("mapped.close()\n", ONLY_MAPS)))
+    mapped = world.folder / "mapped.0"
+    other = other_file(mapped)
+    other.write_bytes(b"z" * 5000)
+    os.replace(other, mapped)
+    done = saved.goes_on("--from", 2)
+    assert done.returncode != 0 and (
+        "mapped.0 is another file than the one that the program had mapped" in done.stderr), done
+    assert mapped.read_bytes() == b"z" * 5000
+
+
 def test_a_pipe_in_the_place_of_a_file_does_not_keep_a_restart_waiting(world):
     text = STEPS.replace('"w+b")\nscratch.write(b"x" * 100)', '"wb")')
     assert text != STEPS
