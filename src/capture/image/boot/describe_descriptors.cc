@@ -18,6 +18,7 @@ namespace {
 constexpr uint32_t flag_close_on_exec = 02000000;
 constexpr uint32_t access_mode = 3;
 constexpr uint32_t write_only = 1;
+constexpr uint32_t mode_bits = 0777;
 constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 constexpr int looks_max = 4;
 
@@ -189,6 +190,7 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   out->path = tables.add_text(open.path);
   if (out->kind != static_cast<uint32_t>(DescriptorKind::file)) return;
   if (nameless::is_one(tables, *out)) {
+    out->marks |= (open.status.mode & mode_bits) << descriptor_mode_shift;
     keep_content(open, tables, *out, trouble);
   } else if ((out->flags & access_mode) != 0) {
     keep_birth(open, tables, *out);
