@@ -173,6 +173,7 @@ SAYS = """
 import os, time
 for step in ("two", "three"):
     print("before", step, flush=True)
+    os.write(2, b"error\\n")
     open("at", "a").write(step + "\\n")
     while not os.path.exists(step):
         time.sleep(0.01)
@@ -180,9 +181,9 @@ print("end", flush=True)
 """
 
 
-@pytest.mark.parametrize("mode", ["w", "a"])
-def test_what_backstay_has_said_in_the_programs_log_stays_there(world, mode):
-    """`> log 2>&1`: a restart cuts the file back, and what the program has said is said again."""
+@pytest.mark.parametrize("mode, once", [("w", True), ("a", True), ("a", False)])
+def test_what_backstay_has_said_in_the_programs_log_stays_there(world, mode, once):
+    """`> log 2>&1`, or `>> log 2>> log`: a restart cuts the file back, and says it again."""
     log = world.folder / "log"
     world.env["BACKSTAY_CHECKPOINT_POLICY"] = "request"
 
@@ -191,11 +192,12 @@ def test_what_backstay_has_said_in_the_programs_log_stays_there(world, mode):
         wait_for(lambda: running.poll() is not None or
                  at.exists() and at.read_text().split() == list(steps), steps)
 
-    with open(log, mode) as file:
+    with open(log, mode) as file, open(log, "a") as again:
         running = subprocess.Popen(
             list(map(str, [PROGRAM, "run", "--transparent", "--job", "app", "--",
                            *program(world, SAYS)])),
-            env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+            env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=file,
+            stderr=file if once else again)
     come_to("two")
     assert world.run("checkpoint", "app", "--wait").returncode == 0
     (world.folder / "two").touch()
@@ -208,7 +210,7 @@ def test_what_backstay_has_said_in_the_programs_log_stays_there(world, mode):
     assert running.wait(timeout=60) == 0
     lines = log.read_text().splitlines()
     assert [line for line in lines if not line.startswith("backstay")] == [
-        "before two", "before three", "end"]
+        "before two", "error", "before three", "error", "end"]
     for life in (1, 2):
         assert sum(f"restart {life} of 3" in line for line in lines) == 1, lines
 

@@ -98,6 +98,23 @@ run("pragma wal_checkpoint(truncate)")
 step("written")
 """
 
+# A log and its index go away where a database is closed, and others come where it is opened again.
+CLOSES = BEGIN + """
+import sqlite3
+def run(*texts):
+    return [database.execute(text).fetchall() for text in texts][-1]
+database = sqlite3.connect("held.db", isolation_level=None)
+run("pragma journal_mode=wal", "create table t(a int)", "insert into t values (5)")
+step("saved")
+print(run("select * from t"), flush=True)
+run("update t set a=a+1")
+database.close()
+if AGAIN:
+    database = sqlite3.connect("held.db", isolation_level=None)
+    run("update t set a=a+1")
+step("written")
+"""
+
 # CHANGE is what it does to the path; MAPPED how it maps the file.
 MAPS = BEGIN + """
 import mmap
@@ -325,6 +342,13 @@ def test_a_journal_that_was_open_comes_back_by_the_name_of_its_database(
 
 def test_a_log_that_was_there_and_not_open_comes_back(world):
     done = Written(world, program(world, LEFT)).goes_on()
+    assert (done.returncode, done.stdout) == (0, "[(5,)]\n"), done
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_database_with_a_log_that_was_closed_comes_back(world, again):
+    text = CLOSES.replace("AGAIN", str(again))
+    done = Written(world, program(world, text), pattern="held.db").goes_on()
     assert (done.returncode, done.stdout) == (0, "[(5,)]\n"), done
 
 

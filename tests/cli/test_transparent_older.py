@@ -84,6 +84,76 @@ def test_a_version_whose_file_is_gone_is_left_out_and_named(world):
     assert saved.none_is_set_aside()
 
 
+def other_file(scratch):
+    other = scratch.with_name("other")
+    other.write_bytes(b"z" * 500)
+    return other
+
+
+REPLACED = {
+    "by another file": lambda scratch: os.replace(other_file(scratch), scratch),
+    "by a link": lambda scratch: (scratch.unlink(), scratch.symlink_to(other_file(scratch))),
+    "by a folder": lambda scratch: (scratch.unlink(), scratch.mkdir()),
+}
+
+
+@pytest.mark.parametrize("how", REPLACED)
+def test_a_version_whose_file_was_replaced_is_left_out_and_the_other_file_stays(world, how):
+    """It is longer, and may have the same inode."""
+    saved = Saved(world, program(world, STEPS))
+    scratch = world.folder / "scratch.0"
+    REPLACED[how](scratch)
+    there = scratch.read_bytes() if scratch.is_file() else None
+    done = saved.goes_on("--from", 2)
+    why = "is no file any more" if there is None else "is another file than the one"
+    assert done.returncode != 0 and f"scratch.0 {why}" in done.stderr, done.stderr
+    assert there is None or scratch.read_bytes() == there
+
+
+# Python keeps a descriptor of what it maps.
+ONLY_MAPS = """mapped.close()
+for one in os.listdir("/proc/self/fd"):
+    if os.path.realpath(f"/proc/self/fd/{one}").endswith(f"mapped.{rank}"):
+        os.close(int(one))
+"""
+
+
+def test_a_version_whose_mapped_file_was_replaced_is_left_out_and_the_other_file_stays(world):
+    saved = Saved(world, program(world, STEPS.replace("mapped.close()\n", ONLY_MAPS)))
+    mapped = world.folder / "mapped.0"
+    other = other_file(mapped)
+    other.write_bytes(b"z" * 5000)
+    os.replace(other, mapped)
+    done = saved.goes_on("--from", 2)
+    assert done.returncode != 0 and (
+        "mapped.0 is another file than the one that the program had mapped" in done.stderr), done
+    assert mapped.read_bytes() == b"z" * 5000
+
+
+def test_a_pipe_in_the_place_of_a_file_does_not_keep_a_restart_waiting(world):
+    text = STEPS.replace('"w+b")\nscratch.write(b"x" * 100)', '"wb")')
+    assert text != STEPS
+    saved = Saved(world, program(world, text))
+    scratch = world.folder / "scratch.0"
+    scratch.unlink()
+    os.mkfifo(scratch)
+    try:
+        done = saved.goes_on("--from", 2)
+    finally:
+        os.close(os.open(scratch, os.O_RDWR))  # lets a process go that waits there
+    assert done.returncode != 0 and "scratch.0 is no file any more" in done.stderr, done.stderr
+
+
+def test_a_copy_in_the_place_of_a_lost_file_is_that_file(world):
+    saved = Saved(world, program(world, STEPS))
+    scratch = world.folder / "scratch.0"
+    shutil.copy2(scratch, world.folder / "copy")
+    os.replace(world.folder / "copy", scratch)
+    done = saved.goes_on()
+    assert done.returncode == 0 and "goes on from version 2" in done.stderr, done.stderr
+    assert scratch.read_bytes() == b"x" * 100
+
+
 def flip(path):
     """At several places: there is room between the objects of two ranks."""
     content = bytearray(path.read_bytes())

@@ -6,6 +6,7 @@ Each version is requested, and each step of the program waits for a file; nothin
 import os
 import shlex
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -48,17 +49,21 @@ REDIRECTED = {
 APPENDS = {**REDIRECTED, "3>>/dev/stderr 2>&1": {1: "out", 2: "out", 3: "err"}}
 
 
+def pair():
+    return tuple(one.detach() for one in socket.socketpair())
+
+
 def said(where, name, *texts):
     """What it writes there."""
     return [f"{number} {text}" for text in texts for number in where if where[number] == name]
 
 
 class Outputs:
-    """Two files, opened in this mode; None: two pipes."""
+    """Two files, opened in this mode; None: two pipes; "socket": two pairs of sockets."""
 
     def __init__(self, world, mode):
         self.paths = [world.folder / name for name in ("out", "err")]
-        self.ends = [os.pipe() if mode is None else (None, os.open(
+        self.ends = [pair() if mode == "socket" else os.pipe() if mode is None else (None, os.open(
             path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if mode == "a" else os.O_TRUNC), 0o644))
             for path in self.paths]
 
@@ -112,7 +117,8 @@ def of_the_program(lines):
 
 
 @pytest.mark.parametrize("mode, redirected", [
-    *(("w", one) for one in REDIRECTED), *((mode, one) for mode in ("a", None) for one in APPENDS)])
+    *(("w", one) for one in REDIRECTED), *((mode, one) for mode in ("a", None) for one in APPENDS),
+    *(("socket", one) for one in REDIRECTED if "/dev" not in one)])
 def test_a_killed_program_writes_on_where_it_did(asked, redirected, mode):
     """Standard output as if nothing had happened, and nothing of standard error is lost."""
     where = APPENDS[redirected]
@@ -128,7 +134,7 @@ def test_a_killed_program_writes_on_where_it_did(asked, redirected, mode):
     out, err = outputs.told()
     twice = ("one", "two", "two", "three")
     assert of_the_program(out) == said(
-        where, "out", *(twice if mode is None else ("one", "two", "three"))), (out, err)
+        where, "out", *(twice if mode in (None, "socket") else ("one", "two", "three"))), (out, err)
     assert of_the_program(err) == said(where, "err", *twice), (out, err)
     assert sum("restart 1 of 1 from version 1" in one for one in err) == 1, err
     if "own" in where.values():

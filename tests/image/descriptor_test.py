@@ -86,6 +86,20 @@ class Nameless(Cut):
         goes_on = "os.write(fd, b' too')\nprint(os.pread(fd, 9, 0), flush=True)"
         self.assertEqual(self.waits(begins, goes_on), (b"b'kept too'\n", b""))
 
+    def test_file_that_gets_a_name_after_the_restart(self):
+        """It is on the disk, with its permissions."""
+        begins = (
+            "import ctypes\nfd = os.open('.', os.O_RDWR | os.O_TMPFILE)\n"
+            "os.fchmod(fd, 0o440)\nos.write(fd, b'kept')"
+        )
+        goes_on = (
+            "print(ctypes.CDLL(None).linkat(-100, f'/proc/self/fd/{fd}'.encode(), -100, b'named',\n"
+            "                               0x400), flush=True)\nos.write(fd, b' too')"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"0\n", b""))
+        named = self.scratch / "named"
+        self.assertEqual((named.read_bytes(), named.stat().st_mode & 0o777), (b"kept too", 0o440))
+
     def test_removed_name_of_a_file_that_has_another(self):
         begins = (
             "made = os.open('a', os.O_RDWR | os.O_CREAT)\nos.write(made, b'kept')\n"

@@ -22,14 +22,19 @@ bool is_ours(std::string_view line) {
   return line.starts_with(line_begin) || line.starts_with(run_line_begin);
 }
 
+// Standard output is written at the end of its file. Where each of the two has opened the file to
+// append, the other one may have come further since the last write.
+bool goes_on_at_end(const Descriptor& output) {
+  return output.offset == output.bytes || (output.flags & O_APPEND) != 0;
+}
+
 bool is_one_file(const Descriptor& output) {
   struct stat out {};
   struct stat error {};
   if (::fstat(1, &out) != 0 || ::fstat(2, &error) != 0 || !S_ISREG(out.st_mode)) return false;
   return out.st_dev == error.st_dev && out.st_ino == error.st_ino && out.st_dev == output.device &&
          out.st_ino == output.inode &&
-         output.kind == static_cast<std::uint32_t>(DescriptorKind::file) &&
-         output.offset == output.bytes;
+         output.kind == static_cast<std::uint32_t>(DescriptorKind::file) && goes_on_at_end(output);
 }
 
 // Of bytes as they come, whatever there is between.

@@ -280,7 +280,7 @@ void open_descriptors(const Tables& tables, Trouble& trouble) {
     sys_close(pipes[i].ends[0]);
     sys_close(pipes[i].ends[1]);
   }
-  nameless::close_all();
+  nameless::close_all(tables);
   outputs::close_all();
   lower_descriptor_limit();
   system_call(__NR_chdir, address_of(tables.text(tables.identity.cwd)));

@@ -1,3 +1,5 @@
+#include <linux/utsname.h>
+
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/contents.h"
 #include "capture/image/boot/describe.h"
@@ -20,6 +22,50 @@ void check_folder_of(const char* path, Trouble& trouble) {
     trouble << folder << ", the folder of " << path << ", is missing";
 }
 
+// On another machine a file has other numbers, so they say nothing there.
+bool is_same_host(const Tables& tables) {
+  new_utsname names{};
+  return system_call(__NR_uname, address_of(&names)) == 0 &&
+         same_text(tables.text(tables.identity.host), names.nodename);
+}
+
+// 0: the image does not have it.
+uint64_t birth_of(const Tables& tables, const Descriptor& one) {
+  uint64_t born_ns = 0;
+  if (one.contents_bytes == sizeof born_ns) {
+    memcpy(&born_ns, &tables.contents[one.contents], sizeof born_ns);
+  }
+  return born_ns;
+}
+
+// Of a file that the program may write: whether another one is at its path. That one would be
+// written to, or cut back to the length of the one that the program had open. A copy that was put
+// in place of a lost file is taken for that file. Such a copy is younger than its time of change.
+bool is_another(const Tables& tables, const char* path, uint64_t inode, uint64_t before_ns) {
+  FileStatus now;
+  uint64_t born_ns = 0;
+  if (!is_same_host(tables) || !file_status(path, now) || !birth_time(path, born_ns) ||
+      now.mtime_ns < born_ns) {
+    return false;
+  }
+  return now.inode != inode || (before_ns != 0 && before_ns != born_ns);
+}
+
+bool is_another(const Tables& tables, const Descriptor& one) {
+  return (one.flags & access_mode) != 0 &&
+         is_another(tables, tables.text(one.path), one.inode, birth_of(tables, one));
+}
+
+constexpr const char* another =
+    ": that one was removed or renamed; put it back, or a copy of it made with cp -p";
+
+// Nothing is opened here: to open a pipe that has a name would wait for its other end.
+void check_type(const char* path, DescriptorKind kind, const FileStatus& now, Trouble& trouble) {
+  if (kind == DescriptorKind::file && !now.is_regular()) trouble << path << " is no file any more";
+  if (kind == DescriptorKind::directory && !now.is_directory())
+    trouble << path << " is no folder any more";
+}
+
 void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   const auto kind = static_cast<DescriptorKind>(one.kind);
   const char* path = tables.text(one.path);
@@ -32,6 +78,11 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
     if (held) return check_folder_of(path, trouble);
     trouble << path << " is missing: the program had it open as descriptor "
             << uint64_t{one.number};
+  } else if (check_type(path, kind, status, trouble); !trouble.empty()) {
+    return;
+  } else if (kind == DescriptorKind::file && !held && is_another(tables, one)) {
+    trouble << path << " is another file than the one that the program had open as descriptor "
+            << uint64_t{one.number} << another;
   } else if (kind == DescriptorKind::file && status.bytes < one.bytes && !held) {
     trouble << path << " has become shorter than it was when the image was saved";
   } else if (system_call(__NR_faccessat, AT_FDCWD, address_of(path),
@@ -47,13 +98,27 @@ bool is_private(const Tables& tables, uint32_t file) {
   }
   return false;
 }
+// A restart writes into it what the program had written into its mapping.
+bool is_written(const Tables& tables, uint32_t file) {
+  for (const Area& area : tables.areas) {
+    if (area.file == file && area.kind == static_cast<uint32_t>(AreaKind::shared_file) &&
+        (area.protection & protection_write) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
 // Programs and libraries are those with a build id.
 void compare_all(const Tables& tables, bool programs, Trouble& trouble) {
   for (uint32_t i = 0; i < tables.files.size() && trouble.empty(); ++i) {
     const File& file = tables.files[i];
     if ((file.build_id_bytes > 0) != programs) continue;
-    if (contents::holds(tables, tables.text(file.path))) continue;
-    compare(tables.text(file.path), file, is_private(tables, i), trouble);
+    const char* path = tables.text(file.path);
+    if (contents::holds(tables, path)) continue;
+    compare(path, file, is_private(tables, i), trouble);
+    if (trouble.empty() && is_written(tables, i) && is_another(tables, path, file.inode, 0)) {
+      trouble << path << " is another file than the one that the program had mapped" << another;
+    }
   }
 }
 }  // namespace

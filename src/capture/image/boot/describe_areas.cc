@@ -175,7 +175,8 @@ class ContentsBetween {
     if (added_ || start < contents::first_place || contents::count() == 0) return;
     added_ = true;
     if (start < contents::one(contents::count() - 1).end) {
-      trouble << "the program has memory mapped where an image names contents of files";
+      trouble << "the files that fit --capture-files are too large together, or the program has "
+              << "memory mapped where an image names their contents";
     }
     if (trouble.empty()) add_contents(tables_, trouble);
   }

@@ -18,6 +18,7 @@ namespace {
 constexpr uint32_t flag_close_on_exec = 02000000;
 constexpr uint32_t access_mode = 3;
 constexpr uint32_t write_only = 1;
+constexpr uint32_t mode_bits = 0777;
 constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 constexpr int looks_max = 4;
 
@@ -116,6 +117,20 @@ void keep_content(const Open& open, Tables& tables, Descriptor& out, Trouble& tr
   sys_close(fd);
 }
 
+// By it and the inode a restart knows a file again: another file may get the inode of a removed
+// one.
+void keep_birth(const Open& open, Tables& tables, Descriptor& out) {
+  Text link;
+  link << "/proc/self/fd/" << open.number;
+  uint64_t born_ns = 0;
+  const uint64_t at = tables.contents.size();
+  if (tables.contents.room() - at < sizeof born_ns || !birth_time(link.c_str(), born_ns)) return;
+  tables.contents.resize(at + sizeof born_ns);
+  memcpy(&tables.contents[at], &born_ns, sizeof born_ns);
+  out.contents = at;
+  out.contents_bytes = sizeof born_ns;
+}
+
 DescriptorKind kind_of(const Open& open, Trouble& trouble) {
   const FileStatus& status = open.status;
   if (status.is_regular()) return DescriptorKind::file;
@@ -166,10 +181,20 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   out->kind = static_cast<uint32_t>(kind_of(open, trouble));
   read_info(number, *out);
   outputs::mark(open.status, *out);
+  // A shell copies its output, which may be a socket: the other end is its reader's.
+  const bool socket = out->kind == static_cast<uint32_t>(DescriptorKind::socket);
+  if (socket && given_output(*out) != 0) {
+    out->kind = static_cast<uint32_t>(DescriptorKind::inherited);
+  }
   name_without_id(open, trouble);
   out->path = tables.add_text(open.path);
-  const bool is_file = out->kind == static_cast<uint32_t>(DescriptorKind::file);
-  if (is_file && ends_with(open.path, " (deleted)")) keep_content(open, tables, *out, trouble);
+  if (out->kind != static_cast<uint32_t>(DescriptorKind::file)) return;
+  if (nameless::is_one(tables, *out)) {
+    out->marks |= (open.status.mode & mode_bits) << descriptor_mode_shift;
+    keep_content(open, tables, *out, trouble);
+  } else if ((out->flags & access_mode) != 0) {
+    keep_birth(open, tables, *out);
+  }
 }
 
 // Descriptors that share one open file (dup, or inherited): they share its offset.

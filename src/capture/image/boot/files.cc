@@ -1,6 +1,7 @@
 #include "capture/image/boot/files.h"
 
 #include <asm/stat.h>
+#include <linux/stat.h>
 
 namespace backstay::image {
 
@@ -33,6 +34,16 @@ bool link_status(const char* path, FileStatus& status) {
 
 bool descriptor_status(long fd, FileStatus& status) {
   return status_of("", fd, 0x1000 /* AT_EMPTY_PATH */, status);
+}
+
+bool birth_time(const char* path, uint64_t& ns) {
+  struct statx raw {};
+  if (system_call(__NR_statx, AT_FDCWD, address_of(path), 0, STATX_BTIME, address_of(&raw)) != 0 ||
+      (raw.stx_mask & STATX_BTIME) == 0) {
+    return false;
+  }
+  ns = static_cast<uint64_t>(raw.stx_btime.tv_sec) * 1'000'000'000ULL + raw.stx_btime.tv_nsec;
+  return true;
 }
 
 long remove_name(const char* path) {

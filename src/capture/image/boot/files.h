@@ -23,6 +23,8 @@ bool file_status(const char* path, FileStatus& status);
 // Of a link itself, where the path leads to one.
 bool link_status(const char* path, FileStatus& status);
 bool descriptor_status(long fd, FileStatus& status);
+// When the file was made; false where the file system does not know.
+bool birth_time(const char* path, uint64_t& ns);
 // Negative: an error.
 long remove_name(const char* path);
 // A duplicate of the program's descriptor `number` for the control thread, which has a table of

@@ -7,7 +7,7 @@ namespace backstay::image::journals {
 namespace {
 
 // https://sqlite.org/fileformat2.html: of a rollback journal, and of a write-ahead log. The lowest
-// bit of a log's fourth byte says how its checksums are made.
+// bit of a log's fourth byte says how its checksums are made. The index of a log has no magic.
 struct Kind {
   const char* suffix;
   uint8_t magic[8];
@@ -17,6 +17,7 @@ struct Kind {
 constexpr Kind all[kinds] = {
     {"-journal", {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}, 8, 0xff},
     {"-wal", {0x37, 0x7f, 0x06, 0x82}, 4, 0xfe},
+    {"-shm", {}, 0, 0},
 };
 
 }  // namespace
@@ -31,6 +32,7 @@ const char* beside(const char* database, uint32_t kind) {
 
 bool begins_as_one(const char* path, uint32_t number) {
   const Kind& kind = all[number];
+  if (kind.magic_bytes == 0) return false;
   FileStatus status;
   if (!link_status(path, status) || !status.is_regular()) return false;
   const long fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

@@ -1,12 +1,15 @@
 #include "capture/image/boot/nameless.h"
 
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/files.h"
 
 namespace backstay::image::nameless {
 
 namespace {
 
 constexpr uint32_t device_shift = 40;
+constexpr int without_name = 020200000;  // O_TMPFILE
+constexpr uint32_t only_owner = 0600;
 
 struct File {
   uint64_t number = 0;
@@ -57,14 +60,41 @@ void refuse(const char* how, Trouble& trouble) {
           << "files, shared memory) are " << how;
 }
 
-void fill(const Tables& tables, const Descriptor& from, long fd) {
+bool fill(const Tables& tables, const Descriptor& from, long fd) {
   for (uint64_t done = 0; done < from.contents_bytes;) {
     const long wrote =
         system_call(__NR_pwrite64, fd, address_of(&tables.contents[from.contents + done]),
                     static_cast<long>(from.contents_bytes - done), static_cast<long>(done));
-    if (wrote <= 0) return;
+    if (wrote <= 0) return false;
     done += static_cast<uint64_t>(wrote);
   }
+  return true;
+}
+
+// In the folder in which it was, where that is on the same disk: so what the program writes to it
+// takes no memory, and it may get a name (linkat). Memory files (memfd_create) are of no folder.
+long make_on_disk(const Tables& tables, const Descriptor& one) {
+  static char folder[4096];
+  const char* path = tables.text(one.path);
+  copy_text(folder, sizeof folder, path);
+  folder[last_part(path) - path] = 0;
+  FileStatus status;
+  if (!file_status(folder, status) || status.device != one.device) return -1;
+  const long fd = sys_open(folder, O_RDWR | O_CLOEXEC | without_name, only_owner);
+  if (fd < 0) return fd;
+  system_call(__NR_ftruncate, fd, static_cast<long>(one.bytes));
+  if (fill(tables, one, fd)) return fd;
+  sys_close(fd);
+  return -1;
+}
+
+long make_in_memory(const Tables& tables, uint64_t number, const Descriptor* open) {
+  const long fd = system_call(__NR_memfd_create, address_of("backstay"), 1 /* MFD_CLOEXEC */);
+  if (fd < 0) return fd;
+  const uint64_t bytes = open != nullptr ? open->bytes : mapped_bytes(tables, number);
+  system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
+  if (open != nullptr) fill(tables, *open, fd);
+  return fd;
 }
 
 }  // namespace
@@ -96,13 +126,11 @@ long file(const Tables& tables, uint64_t number) {
   }
   constexpr long too_many = -24;  // EMFILE
   if (count == files_max) return too_many;
-  const long made = system_call(__NR_memfd_create, address_of("backstay"), 1 /* MFD_CLOEXEC */);
+  const Descriptor* open = descriptor_of(tables, number);
+  long made = open != nullptr ? make_on_disk(tables, *open) : -1;
+  if (made < 0) made = make_in_memory(tables, number, open);
   const long fd = made < 0 ? made : lift_descriptor(made);  // its number may be one of the image's
   if (fd < 0) return fd;
-  const Descriptor* open = descriptor_of(tables, number);
-  const uint64_t bytes = open != nullptr ? open->bytes : mapped_bytes(tables, number);
-  system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
-  if (open != nullptr) fill(tables, *open, fd);
   files[count++] = File{number, fd};
   return fd;
 }
@@ -124,8 +152,14 @@ uint32_t lift(long (&numbers)[files_max]) {
   return count;
 }
 
-void close_all() {
-  for (uint32_t i = 0; i < count; ++i) sys_close(files[i].fd);
+void close_all(const Tables& tables) {
+  for (uint32_t i = 0; i < count; ++i) {
+    // Only now, as its descriptors may have been opened for more than these permissions give.
+    const Descriptor* open = descriptor_of(tables, files[i].number);
+    const uint32_t mode = open == nullptr ? 0 : open->marks >> descriptor_mode_shift;
+    if (mode != 0) system_call(__NR_fchmod, files[i].fd, static_cast<long>(mode));
+    sys_close(files[i].fd);
+  }
   count = 0;
 }
 

@@ -28,6 +28,6 @@ void close_unopened(const Tables& tables);
 // Moves our descriptors above all numbers of the image; `numbers` gets the new ones. Returns how
 // many.
 uint32_t lift(long (&numbers)[files_max]);
-void close_all();
+void close_all(const Tables& tables);
 
 }  // namespace backstay::image::nameless

@@ -167,6 +167,8 @@ inline constexpr uint32_t descriptor_is_own = 2;  // of 0 to 2: the program has 
 inline constexpr uint32_t descriptor_is_output = 4;
 inline constexpr uint32_t descriptor_is_error = 8;
 inline constexpr uint32_t descriptor_is_apart = 16;  // the program has opened that file once more
+// Of a file without a name, marks also have its permissions, from this bit on.
+inline constexpr uint32_t descriptor_mode_shift = 16;
 struct Descriptor {
   uint64_t offset, bytes;
   uint64_t device, inode;
