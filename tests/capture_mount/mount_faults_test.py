@@ -181,6 +181,24 @@ def killed_others(program):
                      f"{name}: f{number} is lost")
 
 
+def written_again(program):
+    """A small file, which comes to its place without a version, is replaced each time that it is
+    written, so a crash leaves the old one or the new one. A large one after it is captured."""
+    with MountWorld(program, BACKSTAY_CAPTURE_POOL_KIB="100") as world:
+        world.mount()
+        place, seen = world.target / "x", []
+        for turn in range(4):
+            (world.mounted / "x").write_bytes(OLD + bytes([turn]))
+            need(place.read_bytes() == OLD + bytes([turn]), f"written again: {turn}")
+            seen.append(place.stat().st_ino)
+            (world.mounted / "x").chmod(0o600 if turn else 0o200)
+        need(all(one != other for one, other in zip(seen, seen[1:])), f"in place: {seen}")
+        (world.mounted / "x").write_bytes(NEW)
+        world.unmount()
+        need(place.read_bytes() == NEW, "not the large one")
+        need("directly" not in world.log(), f"it was not captured: {world.log()}")
+
+
 def small_memory(program):
     """More is written than memory holds."""
     with MountWorld(program, BACKSTAY_CAPTURE_MIB="4") as world:
@@ -322,7 +340,8 @@ def narrowed(program):
 
 TESTS = {test.__name__: test for test in (
     killed_at_each_step, limited, moved_target, killed_while_open, killed_program, killed_others,
-    small_memory, full_target, kept_open, synced, in_another_namespace, narrowed)}
+    written_again, small_memory, full_target, kept_open, synced,
+    in_another_namespace, narrowed)}
 
 
 def main():
