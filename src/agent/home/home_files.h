@@ -35,6 +35,8 @@ class HomeFiles {
   void disconnected(ConnectionId connection);
   // A file of it was renamed and waits: copies on other hosts have its former name.
   bool is_renamed(VersionNumber version) const { return plan_.is_renamed(version); }
+  // It is not on the disk, and its file is at its path without it.
+  bool is_called_back(VersionNumber version) const { return plan_.is_called_back(version); }
 
   // Since the last call: versions whose files are at their paths, so that retention may remove
   // them.
