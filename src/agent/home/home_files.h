@@ -60,9 +60,11 @@ class HomeFiles {
   void expect_captured();
   void tell(const HomeNews& news);
   void warn(const HomeNews::Warning& warning);
+  void forget_warnings();
 
   JobState& state_;
   std::vector<VersionNumber> at_home_;
+  std::vector<VersionNumber> warned_;  // of JobState::NotHome::warnings, in their order
   HomePlan plan_;
   bool began_ = false;
   std::uint64_t ticket_ = 0;

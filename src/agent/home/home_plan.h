@@ -85,6 +85,8 @@ class HomePlan {
     std::uint64_t versions = 0;  // of these files, or not read yet
   };
   Counts counts() const;
+  // A file of it is kept, or could not be brought so far.
+  bool is_left(VersionNumber version) const;
   // The file that is on its way now; "" : none is.
   std::string on_its_way() const;
   // The thread has orders.
