@@ -98,6 +98,28 @@ TEST_F(HomeFilesTest, WhoHasGoneIsNotAnswered) {
   EXPECT_EQ(heard_.answers, Answers{});
 }
 
+TEST_F(HomeFilesTest, WhatHasComeIsNotWarnedOfAnyMore) {
+  answer(FileBrought{1, "/w/x", Brought::failed, "no room", Code::no_space});
+  answer(HomeMarked{1, Status()});
+  StoredVersion stored;
+  stored.version = stored.record.version = 2;
+  stored.record.run = run_of_files;
+  stored.level = stored.record.level = Level::local;
+  files_.local(stored);
+  files_.pump();
+  FilesFound found;
+  found.files.push_back({"/w/y", 10, 2});
+  answer(FilesLookedAt{2, std::move(found)});
+  answer(FileBrought{2, "/w/y", Brought::failed, "no room", Code::no_space});
+  answer(HomeMarked{2, Status()});
+  EXPECT_EQ(state_.not_home.warnings.size(), 2U);
+  files_.settle(9, {"/w/y"});
+  answer(FileBrought{2, "/w/y", Brought::home});
+  answer(HomeMarked{2, Status()});
+  EXPECT_EQ(state_.not_home.warnings,
+            std::vector<std::string>{"/w/x of version 1 not at its path yet: no room"});
+}
+
 TEST_F(HomeFilesTest, AVersionOfAnotherRunIsAnotherOne) {
   answer(FileBrought{1, "/w/x", Brought::failed, "no room", Code::no_space});
   call_back(5, run_of_files + 1);

@@ -133,6 +133,46 @@ def states(capture_of, folder):
     print("states")
 
 
+# What has the file beside the descriptors that the library knows: a ring of io_uring, a second
+# name, an O_PATH descriptor. Each makes it real.
+HELD = """
+import ctypes, os, platform
+libc = ctypes.CDLL(None)
+def in_memory(f): return os.readlink(f'/proc/self/fd/{f.fileno()}').startswith('/memfd:')
+def made(name):
+    f = open(name, 'wb', buffering=0); f.write(b'ab')
+    assert in_memory(f), f'{name} is not in memory'
+    return f
+f = made('ring')
+libc.io_uring_register_files(None, (ctypes.c_int * 2)(-1, f.fileno()), 2)
+assert not in_memory(f), 'registered by liburing'
+if platform.machine() == 'x86_64':
+    f = made('ring2')
+    libc.syscall(427, -1, 2, (ctypes.c_int * 1)(f.fileno()), 1)
+    assert not in_memory(f), 'registered by syscall()'
+f = made('one')
+assert libc.linkat(-100, b'/proc/self/fd/%d' % f.fileno(), -100, b'two', 0x400) == 0, 'linkat'
+f.write(b'c'); f.close()
+assert open('two', 'rb').read() == b'abc' and os.stat('one').st_nlink == 2, 'linked'
+f = made('three')
+if libc.linkat(f.fileno(), b'', -100, b'four', 0x1000) == 0: # where the kernel allows it
+    f.write(b'c'); f.close()
+    assert open('four', 'rb').read() == b'abc' and os.stat('three').st_nlink == 2, 'linked empty'
+elif os.geteuid() == 0: raise SystemExit('a file in memory cannot be linked by its descriptor')
+f = made('path'); held = os.open('path', os.O_PATH); f.write(b'c'); f.close()
+assert open(f'/proc/self/fd/{held}', 'rb').read() == b'abc', 'O_PATH'
+"""
+
+
+def held(capture_of, folder):
+    place = folder / "held"
+    place.mkdir()
+    done = capture_of(place).run("python3", "-c", HELD, cwd=place)
+    if done.returncode != 0:
+        sys.exit("a file that a ring, a name or a descriptor holds is wrong")
+    print("held")
+
+
 def budget(capture_of, folder):
     """A file that outgrows the memory that is allowed goes to its place and goes on."""
     place = folder / "budget"
@@ -167,6 +207,7 @@ def run_all(capture_of, folder):
         else:
             print(f"{name}: left out, it is not installed")
     states(capture_of, folder)
+    held(capture_of, folder)
     budget(capture_of, folder)
 
 

@@ -181,6 +181,41 @@ def killed_others(program):
                      f"{name}: f{number} is lost")
 
 
+def killed_with_collector(program):
+    """Daemon and collector are killed while a file is on its way: the one that `unmount` starts in
+    the collector's place is of the same job and folder of versions, and serves the next mount."""
+    with MountWorld(program) as world:
+        world.mount("--dir", world.folder / "elsewhere")
+        (world.mounted / "x").write_bytes(NEW)
+        need(world.kill_mount() == 1 and world.kill("backstay-collector") == 1, "none to kill")
+        world.unmount()
+        need((world.target / "x").read_bytes() == NEW, "x at home")
+        world.mount("--dir", world.folder / "elsewhere")
+        (world.mounted / "y").write_bytes(NEW)
+        world.unmount()
+        need((world.target / "y").read_bytes() == NEW, "y at home")
+        need("directly" not in world.log(), f"y was not captured: {world.log()}")
+        need(not (world.folder / "versions").exists(), "versions of another folder")
+
+
+def written_again(program):
+    """A small file, which comes to its place without a version, is replaced each time that it is
+    written, so a crash leaves the old one or the new one. A large one after it is captured."""
+    with MountWorld(program, BACKSTAY_CAPTURE_POOL_KIB="100") as world:
+        world.mount()
+        place, seen = world.target / "x", []
+        for turn in range(4):
+            (world.mounted / "x").write_bytes(OLD + bytes([turn]))
+            need(place.read_bytes() == OLD + bytes([turn]), f"written again: {turn}")
+            seen.append(place.stat().st_ino)
+            (world.mounted / "x").chmod(0o600 if turn else 0o200)
+        need(all(one != other for one, other in zip(seen, seen[1:])), f"in place: {seen}")
+        (world.mounted / "x").write_bytes(NEW)
+        world.unmount()
+        need(place.read_bytes() == NEW, "not the large one")
+        need("directly" not in world.log(), f"it was not captured: {world.log()}")
+
+
 def small_memory(program):
     """More is written than memory holds."""
     with MountWorld(program, BACKSTAY_CAPTURE_MIB="4") as world:
@@ -322,7 +357,8 @@ def narrowed(program):
 
 TESTS = {test.__name__: test for test in (
     killed_at_each_step, limited, moved_target, killed_while_open, killed_program, killed_others,
-    small_memory, full_target, kept_open, synced, in_another_namespace, narrowed)}
+    killed_with_collector, written_again, small_memory, full_target, kept_open, synced,
+    in_another_namespace, narrowed)}
 
 
 def main():

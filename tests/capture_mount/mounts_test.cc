@@ -39,15 +39,17 @@ TEST(Record, IsLockedAndReadBack) {
   EXPECT_EQ(read_record(path).error().code(), Code::not_found);
   EXPECT_TRUE(end_daemon(path, 0.01));
   {
-    const auto held = write_record(path, {::getpid(), "job", "/mnt/a", "/scratch"});
+    const auto held = write_record(path, {::getpid(), "job", "/mnt/a", "/scratch", "/store"});
     ASSERT_TRUE(held.ok());
-    EXPECT_EQ(write_record(path, {1, "job", "/mnt/a", "/scratch"}).error().code(), Code::busy);
+    const Record other{1, "job", "/mnt/a", "/scratch", "/store"};
+    EXPECT_EQ(write_record(path, other).error().code(), Code::busy);
     const auto read = read_record(path);
     ASSERT_TRUE(read.ok());
     EXPECT_EQ(read->pid, ::getpid());
     EXPECT_EQ(read->job, "job");
     EXPECT_EQ(read->folder, "/mnt/a");
     EXPECT_EQ(read->target, "/scratch");
+    EXPECT_EQ(read->store, "/store");
     ::signal(SIGTERM, [](int) { told = told + 1; });
     EXPECT_FALSE(end_daemon(path, 0.01));
     ::signal(SIGTERM, SIG_DFL);

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from loaded import compiled
+from processes import processes, wait_for_end
 
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpiexec.mpich"]}
 HERE = [name for name, words in LAUNCHERS.items() if shutil.which(words[0])]
@@ -90,3 +91,42 @@ def test_a_pattern_that_fits_no_file_is_told(world):
     assert good.returncode == 0 and told not in good.stderr, good.stderr
     wrong = world.run("run", "--capture-files", "out/*.restrat", "--", program)
     assert wrong.returncode == 0 and told in wrong.stderr, wrong.stderr
+
+
+def test_versions_that_cannot_be_written_are_told(world):
+    """Files go to their places all the same. The pattern is not to blame."""
+    program = world.folder / "writer"
+    compiled(WRITER, program)
+    (world.folder / "out").mkdir()
+    run = ("run", "--capture-files", "out/*.restart", "--", program)
+    first = world.run(*run)
+    assert first.returncode == 0 and first.stderr == "", first.stderr
+    (versions,) = world.dir.glob("writer.files.*")
+    for number in range(2, 9):
+        (versions / f"v{number:016}").touch()
+    done = world.run(*run)
+    assert done.returncode == 0 and "no file was captured" not in done.stderr, done.stderr
+    assert "none could be written as a version: create the folder" in done.stderr, done.stderr
+    for pid, words in processes():
+        if words[0].endswith(b"backstay-collector") and \
+                str(world.folder).encode() in words[1]:
+            wait_for_end(pid, "the collector")
+    done = world.run("run", "--job", "writer", "--capture-files", "out/*.restart", "--", "true")
+    assert done.returncode == 0 and "could not be brought" not in done.stderr, done.stderr
+    done = world.run("agent", "stop")
+    assert done.returncode == 0 and "lost" not in done.stderr, done.stderr
+
+
+def test_a_job_that_cannot_be_opened_is_told(world):
+    """It is not known what an earlier program has left; no file is said not to be at its place."""
+    program = world.folder / "writer"
+    compiled(WRITER, program)
+    (world.folder / "out").mkdir()
+    run = ("run", "--capture-files", "out/*.restart", "--", program)
+    assert world.run(*run[:1], "--job", "other", *run[1:]).returncode == 0
+    (other,) = world.dir.glob("other.files.*")
+    versions = world.dir / other.name.replace("other", "writer")
+    versions.touch()
+    done = world.run(*run)
+    assert done.returncode == 1 and "could not be brought" not in done.stderr, done.stderr
+    assert f"is not known, as job {versions.name} cannot be opened: " in done.stderr, done.stderr

@@ -157,7 +157,17 @@ void HomeFiles::pump() {
   state_.not_home.failed = counts.failed;
   state_.not_home.kept = counts.kept;
   state_.not_home.on_its_way = plan_.on_its_way();
-  if (counts.failed + counts.kept == 0) state_.not_home.warnings.clear();
+  forget_warnings();
+}
+
+// Of what has come to its path since.
+void HomeFiles::forget_warnings() {
+  std::vector<std::string>& all = state_.not_home.warnings;
+  for (std::size_t index = all.size(); index-- > 0;) {
+    if (plan_.is_left(warned_[index])) continue;
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(index));
+    warned_.erase(warned_.begin() + static_cast<std::ptrdiff_t>(index));
+  }
 }
 
 bool HomeFiles::busy() const {
@@ -194,8 +204,12 @@ void HomeFiles::warn(const HomeNews::Warning& warning) {
   state_.record("not_home",
                 {{"version", warning.version}, {"file", warning.path}, {"why", warning.why}});
   std::vector<std::string>& all = state_.not_home.warnings;
-  if (all.size() == warnings_max) all.erase(all.begin());
+  if (all.size() == warnings_max) {
+    all.erase(all.begin());
+    warned_.erase(warned_.begin());
+  }
   all.push_back(std::move(text));
+  warned_.push_back(warning.version);
 }
 
 }  // namespace backstay::agent

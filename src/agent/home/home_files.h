@@ -35,6 +35,8 @@ class HomeFiles {
   void disconnected(ConnectionId connection);
   // A file of it was renamed and waits: copies on other hosts have its former name.
   bool is_renamed(VersionNumber version) const { return plan_.is_renamed(version); }
+  // It is not on the disk, and its file is at its path without it.
+  bool is_called_back(VersionNumber version) const { return plan_.is_called_back(version); }
 
   // Since the last call: versions whose files are at their paths, so that retention may remove
   // them.
@@ -58,9 +60,11 @@ class HomeFiles {
   void expect_captured();
   void tell(const HomeNews& news);
   void warn(const HomeNews::Warning& warning);
+  void forget_warnings();
 
   JobState& state_;
   std::vector<VersionNumber> at_home_;
+  std::vector<VersionNumber> warned_;  // of JobState::NotHome::warnings, in their order
   HomePlan plan_;
   bool began_ = false;
   std::uint64_t ticket_ = 0;

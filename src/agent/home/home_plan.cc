@@ -365,6 +365,15 @@ void HomePlan::unsynced(const HomeMarked& answer, Version& version, std::uint64_
 
 // --- what may be said ----------------------------------------------------------------------------
 
+bool HomePlan::is_left(VersionNumber number) const {
+  const auto at = versions_.find(number);
+  if (at == versions_.end()) return false;
+  return at->second.trouble || std::ranges::any_of(at->second.files, [](const File& file) {
+           return file.state == State::kept ||
+                  (file.state == State::waiting && file.code != Code::ok);
+         });
+}
+
 HomePlan::Counts HomePlan::counts() const {
   Counts counts;
   for (const auto& [number, version] : versions_) {

@@ -62,6 +62,8 @@ class HomePlan {
               std::uint64_t placed_ns);
   // A file of it waits and was renamed, which this plan alone knows.
   bool is_renamed(VersionNumber version) const;
+  // It was not written to the disk yet, and what it holds is not to be brought: it is at its path.
+  bool is_called_back(VersionNumber version) const;
 
   // --- who waits for files. `path`: one file, all below a folder (ends in '/'), or all (empty).
   void settle(std::uint64_t ticket, std::string path, std::uint64_t now_ns);
@@ -83,6 +85,8 @@ class HomePlan {
     std::uint64_t versions = 0;  // of these files, or not read yet
   };
   Counts counts() const;
+  // A file of it is kept, or could not be brought so far.
+  bool is_left(VersionNumber version) const;
   // The file that is on its way now; "" : none is.
   std::string on_its_way() const;
   // The thread has orders.
@@ -190,6 +194,7 @@ class HomePlan {
   std::string why_kept(const std::string& path) const;
   bool is_bringing() const;
   bool is_wanted_again(const Key& key) const;
+  static bool is_called_back(const Version& version);
   Outcome outcome_of(const Asked& asked) const;
   Outcome outcome_of(const Version& version, const Asked& asked) const;
   Outcome outcome_of(const Key& key, const std::set<Key>& keys, const Asked& asked) const;

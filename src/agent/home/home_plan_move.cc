@@ -18,14 +18,26 @@ Status HomePlan::move(VersionNumber number, const std::string& from, const std::
     }
     return Error(Code::not_found, from + " is no file of this version");
   }
-  if (version.trouble) return *version.trouble;
+  if (version.trouble && !to.empty()) return *version.trouble;
   if (on_its_way(nullptr, to) != nullptr) return Error(Code::busy, to + " is on its way");
   const auto moved_before =
       std::ranges::find_if(version.moved, [&](const auto& one) { return one.second.to == from; });
   Moved& moved = moved_before != version.moved.end() ? moved_before->second : version.moved[from];
   // One that is to come nowhere stays a record of the path that it had, of the same age there.
   moved = {to, to.empty() ? moved.placed_ns : placed_ns, from};
+  answer_all();
   return {};
+}
+
+bool HomePlan::is_called_back(VersionNumber number) const {
+  const auto at = versions_.find(number);
+  return at != versions_.end() && is_called_back(at->second);
+}
+
+// Who captures hands in each file as a version of its own.
+bool HomePlan::is_called_back(const Version& version) {
+  return version.stage == Stage::expected && !version.moved.empty() &&
+         std::ranges::all_of(version.moved, [](const auto& one) { return one.second.to.empty(); });
 }
 
 bool HomePlan::is_renamed(VersionNumber number) const {

@@ -84,6 +84,7 @@ HomePlan::Outcome HomePlan::outcome_of(const Asked& asked) const {
 HomePlan::Outcome HomePlan::outcome_of(const Version& version, const Asked& asked) const {
   if (version.stage == Stage::known) return Status();
   if (!version.trouble) return std::nullopt;
+  if (is_called_back(version)) return Status();
   // What was not written to the disk may never be: who asks later is told, too.
   const bool told = version.stage == Stage::expected || version.tried > asked.since;
   return told ? Outcome(*version.trouble) : std::nullopt;

@@ -145,6 +145,7 @@ std::vector<std::string> Job::only_in_memory() const {
   std::vector<std::string> lost;
   for (const auto& [number, version] : state_.memory) {
     if (!version.captured || state_.is_safe(version) || version.dropping) continue;
+    if (home_files_.is_called_back(number)) continue;
     lost.push_back(
         fmt::format("version {} of job {}: {}", number, state_.name,
                     version.failed ? version.failed->message() : "it was not written yet"));

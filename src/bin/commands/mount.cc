@@ -99,13 +99,14 @@ Status bring_home(const Config& config, const std::string& job) {
 }
 
 Result<int> unmount(const UnmountOptions& options) {
+  BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string folder, mounted_folder(options.folder));
   const auto all = mount::mounts();
   const auto found = std::ranges::find(all, folder, &mount::Mount::folder);
   if (found == all.end()) return not_mounted(folder);
   const bool dead = mount::is_dead(folder);
-  const std::string job = job_of_mount(config, folder);
+  const std::string job = job_of_mount(config, file, folder);
   BACKSTAY_TRY(take_away(folder, dead));
   {
     const Progress progress("files come to their places", 0);

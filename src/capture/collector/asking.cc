@@ -84,6 +84,23 @@ void Collector::wait_for(const std::list<Awaited>& awaited, const Tell& tell) {
   changed_.wait(lock, [&] { return std::ranges::all_of(awaited, &Awaited::is_over); });
 }
 
+Status Collector::settle_of_agent() {
+  bool asked = false;
+  const Status settled = writers_.with([&asked](client::Writer& writer) {
+    asked = true;
+    return writer.settle("", -1);
+  });
+  if (settled.ok()) return {};
+  const std::string& why = settled.error().message();
+  return Error(settled.error().code(),
+               asked ? fmt::format("a captured file could not be brought to its place: {}; "
+                                   "`backstay ls --files {}` shows which",
+                                   why, job_)
+                     : fmt::format("whether an earlier program's captured files are at their "
+                                   "places is not known, as job {} cannot be opened: {}",
+                                   job_, why));
+}
+
 // Of a collector before this one, whose program may have ended since. The agent has holds too, of
 // the files that it is bringing.
 Status Collector::settle_held(const std::list<Awaited>& awaited, const Tell& tell) {
@@ -93,7 +110,7 @@ Status Collector::settle_held(const std::list<Awaited>& awaited, const Tell& tel
     const std::string words = words_for(awaited);
     return words.empty() ? files_of_others : words;
   });
-  return writers_.with([](client::Writer& writer) { return writer.settle("", -1); });
+  return settle_of_agent();
 }
 
 Status Collector::settle_all(const Tell& tell, bool paused_too) {
@@ -107,12 +124,7 @@ Status Collector::settle_all(const Tell& tell, bool paused_too) {
     all = std::exchange(leftovers_, Status());
   }
   if (all.ok()) all = settle_held(awaited, tell);
-  if (!all.ok()) {
-    tell(
-        fmt::format("a captured file could not be brought to its place: {}; `backstay ls --files "
-                    "{}` shows which",
-                    all.error().message(), job_));
-  }
+  if (!all.ok()) tell(all.error().message());
   wait_for(awaited, tell);
   const Lock lock(mutex_);
   for (const auto& [file, tries] : awaited) {

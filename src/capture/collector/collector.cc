@@ -76,6 +76,8 @@ Status Collector::keep(const Question& question, Fd memory, Fd target,
     taken = hand_over(*file, until, go_on);
     if (taken.ok() && question.version != 0) call_back(question.version);
   }
+  // The agent may have it in its memory all the same, and would say that it is lost.
+  if (!taken.ok() && file->version != 0) call_back(file->of_run(), file->path);
   if (taken.ok()) written_.add_captured(file->bytes);
   const Lock lock(mutex_);
   file->busy = false;
@@ -353,7 +355,7 @@ Collector::File Collector::next_to_bring(std::uint64_t now_ns) const {
 // away; what the store has may not be at its place then.
 void Collector::settle_leftovers() {
   if (list_->count() != 0 || ::access(store_.c_str(), F_OK) == 0) {
-    leftovers_ = writers_.with([](client::Writer& writer) { return writer.settle("", -1); });
+    leftovers_ = settle_of_agent();
   }
   const Lock lock(mutex_);
   list_->clear();

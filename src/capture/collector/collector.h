@@ -158,6 +158,8 @@ class Collector {
   void wait_for(const std::list<Awaited>& awaited, const Tell& tell);
   std::string words_for(const PendingFile& file) const;
   void forget_removed();
+  // What the agent has comes home. Errors: in words for people.
+  Status settle_of_agent();
   Status settle_held(const std::list<Awaited>& awaited, const Tell& tell);
   std::uint64_t held_bytes() const;
 

@@ -12,6 +12,7 @@
 #include "base/hold.h"
 #include "base/log.h"
 #include "capture/collector/collector.h"
+#include "capture/files/sink.h"
 
 namespace backstay::files {
 
@@ -89,6 +90,7 @@ Result<Collector::NewPlace> Collector::copy_to_place(const PendingFile& file,
     list_->unlist(place.placed.st_dev, place.placed.st_ino);
     return errno_error("rename to " + file.path, error);
   }
+  place.target = Fd(open_by_name(place.target.release(), file.path.c_str()));
   (void)::fstat(place.target.get(), &place.placed);
   return place;
 }

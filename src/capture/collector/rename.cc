@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "capture/collector/collector.h"
 #include "capture/files/exclusive.h"
+#include "capture/files/sink.h"
 #include "format/files.h"
 
 namespace backstay::files {
@@ -177,6 +178,7 @@ Result<Collector::NewPlace> Collector::make_whole(const PendingFile& file,
     give_up(place);
     return give_back("another file has come to the new name");
   }
+  place.target = Fd(open_by_name(place.target.release(), path.c_str()));
   (void)::fstat(place.target.get(), &place.placed);
   return place;
 }

@@ -188,6 +188,18 @@ MemoryFile* file_at_path(int folder, const char* path, int flags) {
   return the_table.at_inode(found.st_dev, found.st_ino);
 }
 
+void make_memory_real(int folder, const char* path) {
+  if (!is_anything_captured()) return;
+  Lock lock;
+  struct stat found = {};
+  if (raw::fstatat(folder, path, &found, 0) != 0) return;
+  MemoryFile* file = the_table.at_inode(found.st_dev, found.st_ino);
+  if (file != nullptr && found.st_ino == file->memory_stat.st_ino &&
+      found.st_dev == file->memory_stat.st_dev) {
+    make_real(*file);
+  }
+}
+
 void forget_all() {
   for (MemoryFile* file = the_table.first_file(); file != nullptr;
        file = the_table.next_file(*file)) {

@@ -141,8 +141,9 @@ Kept replace(const Finished& finished, char (&path)[path_max]) {
     raw::close(fd);
     return {error, -1};
   }
+  const int named = open_by_name(fd, path);
   if (finished.sync) sync_folder(path);
-  return {0, fd};
+  return {0, named};
 }
 
 // Whether the bytes fit once those that the old file has are given back.
@@ -224,6 +225,17 @@ int write_in_place(Finished& finished) {
   error = -raw::fsync(finished.target);
   if (error != 0) raw::fstat(finished.target, &finished.opened);  // it is to be written once more
   return error;
+}
+
+int open_by_name(int fd, const char* path) {
+  const int named = raw::openat(AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (named < 0) return fd;
+  struct stat same = {};
+  struct stat found = {};
+  const bool is_same = raw::fstat(fd, &same) == 0 && raw::fstat(named, &found) == 0 &&
+                       found.st_dev == same.st_dev && found.st_ino == same.st_ino;
+  raw::close(is_same ? fd : named);
+  return is_same ? named : fd;
 }
 
 bool can_be_replaced(const Finished& finished, char (&path)[path_max]) {

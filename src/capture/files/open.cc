@@ -181,7 +181,7 @@ int open_native(int folder, const char* path, int flags, mode_t mode) {
 int open_beside(int folder, const char* path, int flags, mode_t mode) {
   const int look = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
   bool known = false;
-  if ((flags & O_PATH) == 0) {
+  {
     Lock lock;
     MemoryFile* file = file_at_path(folder, path, look);
     known = file != nullptr;

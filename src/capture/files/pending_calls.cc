@@ -61,9 +61,17 @@ EXPORT(int, unlinkat, (int at, const char* path, int flags)) {
 
 SETTLED(int, link, (const char* from, const char* to), (from, to), AT_FDCWD, from,
         AT_SYMLINK_NOFOLLOW)
-SETTLED(int, linkat, (int at, const char* from, int to_at, const char* to, int flags),
-        (at, from, to_at, to, flags), at, from,
-        (flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW)
+
+// By its descriptor, or by the path of that in /proc: a file in memory is on no disk.
+EXPORT(int, linkat, (int at, const char* from, int to_at, const char* to, int flags)) {
+  const int look = (flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW;
+  settle_file(at, from, look);
+  const bool by_descriptor = (flags & AT_EMPTY_PATH) != 0 && from != nullptr && *from == '\0';
+  if (by_descriptor) make_descriptor_real(at);
+  if (!by_descriptor && look == 0) make_memory_real(at, from);
+  return NEXT(linkat)(at, from, to_at, to, flags);
+}
+
 SETTLED(int, chmod, (const char* path, mode_t mode), (path, mode), AT_FDCWD, path, 0)
 SETTLED(int, fchmodat, (int at, const char* path, mode_t mode, int flags), (at, path, mode, flags),
         at, path, flags)

@@ -45,6 +45,11 @@ Kept keep_direct(Finished& finished);
 // size, owner, mode and times. Its descriptor for reading and writing, or minus an error number.
 int copy_beside(const Finished& finished, const char* path, char (&name)[path_max]);
 
+// A file that was made without a name keeps "#NUMBER (deleted)" as its name in /proc, also once it
+// has one: can_be_replaced() does not find it by `fd`. Returns a descriptor that was opened by the
+// name, and closes `fd`; or `fd`, where `path` does not lead to that file or its mode forbids it.
+int open_by_name(int fd, const char* path);
+
 // Writes into the file at its place, as the program would have: no crash leaves the old file.
 // Returns an error number. Where the file system can reserve room, ENOSPC and EDQUOT are found
 // before the first byte is written. After any error in writing the file is empty, unless another

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "capture/files/capture.h"
 #include "capture/files/export.h"
 #include "capture/files/pool.h"
 
@@ -45,6 +46,10 @@ bool takes_path(long number) {
 
 extern "C" __attribute__((visibility("hidden"))) void* backstay_next_syscall(long number) {
   if (is_anything_pending() && takes_path(number)) settle_all();
+  if (number == SYS_io_uring_register && is_anything_captured()) {  // see ring_calls.cc
+    Lock lock;
+    make_all_real();
+  }
   static std::atomic<void*> found;
   return next_symbol(found, "syscall");
 }

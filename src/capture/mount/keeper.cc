@@ -227,7 +227,10 @@ int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
   let_go(*node);
   if (kept.placed < 0) return 0;
   const SharedFd placed = shared(kept.placed);
-  nodes_.release(node->path, node, Fd(::open(link_to(kept.placed).c_str(), O_PATH | O_CLOEXEC)));
+  // By its path: a descriptor of a file that was made without a name does not tell its name.
+  Fd home = open_home(*node);
+  if (!home.valid()) home = Fd(::open(link_to(kept.placed).c_str(), O_PATH | O_CLOEXEC));
+  nodes_.release(node->path, node, std::move(home));
   const std::unique_lock alone(node->lock);
   // A mode without permission to write does not close a file to those who have it open.
   for (Handle* handle : node->handles) {

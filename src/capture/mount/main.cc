@@ -66,7 +66,8 @@ Status run(char** words) {
   const std::string record = words[3];
   BACKSTAY_ASSIGN(const std::string file, find_config(""));
   BACKSTAY_ASSIGN(const Config config, load_config(file));
-  BACKSTAY_ASSIGN(const Fd lock, write_record(record, {::getpid(), words[4], words[1], words[2]}));
+  BACKSTAY_ASSIGN(const Fd lock, write_record(record, {::getpid(), words[4], words[1], words[2],
+                                                       config.storage.dir}));
   BACKSTAY_TRY(open_log(parent_of(record) + "/mount.log", config.agent.log_level));
   const SessionSettings settings = settings_for(words[1], words[2]);
   // Files of a mount before this one come home before their paths are read.

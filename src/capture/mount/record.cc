@@ -29,8 +29,8 @@ Result<Fd> write_record(const std::string& path, const Record& record) {
     if (errno != EWOULDBLOCK) return errno_error("lock " + path, errno);
     return Error(Code::busy, record.folder + " is being mounted, or unmounted, by another process");
   }
-  const std::string text =
-      fmt::format("{}\n{}\n{}\n{}\n", record.pid, record.job, record.folder, record.target);
+  const std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n", record.pid, record.job,
+                                       record.folder, record.target, record.store);
   const bool written =
       ::ftruncate(file.get(), 0) == 0 &&
       ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
@@ -46,6 +46,7 @@ Result<Record> read_record(const std::string& path) {
   if (!std::getline(file, pid) || !std::getline(file, record.job) ||
       !std::getline(file, record.folder) || !std::getline(file, record.target))
     return Error(Code::format, path + " is not whole");
+  (void)std::getline(file, record.store);
   record.pid = std::atoi(pid.c_str());
   return record;
 }

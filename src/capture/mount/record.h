@@ -14,6 +14,7 @@ struct Record {
   std::string job;
   std::string folder;  // where it is mounted
   std::string target;
+  std::string store;  // the folder of the versions; "": not known
 };
 
 // `folder`: that of the agent's socket.
