@@ -104,10 +104,19 @@ class Nameless(Cut):
         begins = (
             "made = os.open('a', os.O_RDWR | os.O_CREAT)\nos.write(made, b'kept')\n"
             "os.link('a', 'b')\nnamed = os.open('b', os.O_RDWR)\n"
-            "removed = os.open('a', os.O_RDWR)\nos.close(made)\nos.unlink('a')"
+            "removed = os.open('a', os.O_RDONLY)\nos.close(made)\nos.unlink('a')"
         )
         goes_on = "print(os.pread(named, 9, 0), os.pread(removed, 9, 0), flush=True)"
         self.assertEqual(self.waits(begins, goes_on), (b"b'kept' b'kept'\n", b""))
+
+    def test_a_file_that_is_written_by_a_removed_name_is_refused(self):
+        """After a restart, what the program writes to it would not be in the file that stands."""
+        removed = "fd = os.open('a', os.O_RDWR | os.O_CREAT)\nos.link('a', 'b')\nos.unlink('a')"
+        with self.assertRaisesRegex(booted.Refused, "/a .deleted., which has another name"):
+            self.waits(removed, "")
+        (self.scratch / "ready").unlink()
+        with self.assertRaisesRegex(booted.Refused, "whose name looks like that of a removed file"):
+            self.waits("fd = os.open('c (deleted)', os.O_RDWR | os.O_CREAT)", "")
 
     def test_as_many_as_a_restart_can_make(self):
         """With other descriptors they are more than the soft limit."""

@@ -129,6 +129,9 @@ Result<int> list_jobs(Stored& stored, const LsOptions& options) {
     print_jobs(stored.dir(), jobs);
   } else {
     remark("no versions in " + stored.dir() + " (another folder: --dir, or storage.dir)");
+    const std::vector<std::string> others = stored.unreadable();
+    if (!others.empty())
+      remark(fmt::format("this user may not read: {}", fmt::join(others, ", ")));
   }
   return jobs.empty() ? exit_nothing : exit_ok;
 }

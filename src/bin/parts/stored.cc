@@ -54,6 +54,20 @@ Result<std::vector<std::string>> Stored::jobs() {
   return jobs;
 }
 
+std::vector<std::string> Stored::unreadable() {
+  std::vector<std::string> found;
+  const auto names = tier_->list("");
+  if (!names.ok()) return found;
+  for (const std::string& name : *names) {
+    const std::string path = dir_ + "/" + name;
+    std::error_code failure;
+    if (check_job_name(name).ok() && std::filesystem::is_directory(path, failure) &&
+        ::access(path.c_str(), R_OK | X_OK) != 0)
+      found.push_back(name);
+  }
+  return found;
+}
+
 Result<std::vector<agent::StoredVersion>> Stored::versions(const std::string& job,
                                                            std::vector<std::string>* ignored) {
   BACKSTAY_ASSIGN(auto found, agent::scan(*tier_, job, ignored));

@@ -32,6 +32,8 @@ class Stored {
 
   // Names of all jobs that have a version folder, sorted.
   Result<std::vector<std::string>> jobs();
+  // Names of folders that this user may not read: other users' jobs, perhaps. Sorted.
+  std::vector<std::string> unreadable();
   // All versions of a job, oldest first; at least one. `ignored`: as of agent::scan(). Errors:
   // not_found (names the jobs there are).
   Result<std::vector<agent::StoredVersion>> versions(const std::string& job,

@@ -131,6 +131,17 @@ void keep_birth(const Open& open, Tables& tables, Descriptor& out) {
   out.contents_bytes = sizeof born_ns;
 }
 
+// An image has the content of a removed file alone. What the program writes to it after a restart
+// would not be in the file that stands under another name.
+void refuse_other_names(const Open& open, const Descriptor& one, Trouble& trouble) {
+  if (open.status.names == 0 || (one.flags & access_mode) == 0) return;
+  FileStatus named;
+  const bool is_its_name = link_status(open.path, named) && named.inode == one.inode;
+  trouble << "descriptor " << open.number << " is " << open.path
+          << (is_its_name ? ", whose name looks like that of a removed file"
+                          : ", which has another name: open it by that one");
+}
+
 DescriptorKind kind_of(const Open& open, Trouble& trouble) {
   const FileStatus& status = open.status;
   if (status.is_regular()) return DescriptorKind::file;
@@ -191,7 +202,8 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   if (out->kind != static_cast<uint32_t>(DescriptorKind::file)) return;
   if (nameless::is_one(tables, *out)) {
     out->marks |= (open.status.mode & mode_bits) << descriptor_mode_shift;
-    keep_content(open, tables, *out, trouble);
+    refuse_other_names(open, *out, trouble);
+    if (trouble.empty()) keep_content(open, tables, *out, trouble);
   } else if ((out->flags & access_mode) != 0) {
     keep_birth(open, tables, *out);
   }
