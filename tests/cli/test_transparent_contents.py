@@ -365,7 +365,9 @@ def test_a_file_that_was_mapped_too(world, how, change):
         0, f"b'before' b'MAPPED' b'before' 12000\n{first} another file's\n"), done
 
 
-@pytest.mark.parametrize("change", ["os.symlink('other', 'held')", "os.link('other', 'held')"])
+@pytest.mark.parametrize("change", [
+    "os.symlink('other', 'held')", "os.link('other', 'held')", "os.symlink('/tmp', 'held')",
+    "os.path.exists('pipe') or os.mkfifo('pipe'); os.symlink('pipe', 'held')"])
 def test_another_file_that_has_come_to_the_path_is_not_written_to(world, change):
     text = MAPS.replace("MAPPED)", "ACCESS_WRITE)")
     text = text.replace("CHANGE", f"os.unlink('held'); {change}")

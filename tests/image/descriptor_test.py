@@ -100,6 +100,11 @@ class Nameless(Cut):
         named = self.scratch / "named"
         self.assertEqual((named.read_bytes(), named.stat().st_mode & 0o777), (b"kept too", 0o440))
 
+    def test_file_without_a_name_that_nobody_may_open(self):
+        begins = "fd = os.open('.', os.O_RDWR | os.O_TMPFILE)\nos.fchmod(fd, 0)"
+        goes_on = "print(oct(os.fstat(fd).st_mode), flush=True)"
+        self.assertEqual(self.waits(begins, goes_on), (b"0o100000\n", b""))
+
     def test_removed_name_of_a_file_that_has_another(self):
         begins = (
             "made = os.open('a', os.O_RDWR | os.O_CREAT)\nos.write(made, b'kept')\n"

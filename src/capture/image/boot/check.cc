@@ -5,6 +5,7 @@
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/identify.h"
+#include "capture/image/boot/nameless.h"
 #include "capture/image/boot/outputs.h"
 
 namespace backstay::image {
@@ -32,7 +33,7 @@ bool is_same_host(const Tables& tables) {
 // 0: the image does not have it.
 uint64_t birth_of(const Tables& tables, const Descriptor& one) {
   uint64_t born_ns = 0;
-  if (one.contents_bytes == sizeof born_ns) {
+  if (!nameless::is_one(tables, one) && one.contents_bytes == sizeof born_ns) {
     memcpy(&born_ns, &tables.contents[one.contents], sizeof born_ns);
   }
   return born_ns;
@@ -48,7 +49,7 @@ bool is_another(const Tables& tables, const char* path, uint64_t inode, uint64_t
       now.mtime_ns < born_ns) {
     return false;
   }
-  return now.inode != inode || (before_ns != 0 && before_ns != born_ns);
+  return (now.inode != inode && keeps_inodes(path)) || (before_ns != 0 && before_ns != born_ns);
 }
 
 bool is_another(const Tables& tables, const Descriptor& one) {
@@ -56,7 +57,7 @@ bool is_another(const Tables& tables, const Descriptor& one) {
          is_another(tables, tables.text(one.path), one.inode, birth_of(tables, one));
 }
 
-constexpr const char* another =
+constexpr const char* how_to_put_back =
     ": that one was removed or renamed; put it back, or a copy of it made with cp -p";
 
 // Nothing is opened here: to open a pipe that has a name would wait for its other end.
@@ -64,6 +65,11 @@ void check_type(const char* path, DescriptorKind kind, const FileStatus& now, Tr
   if (kind == DescriptorKind::file && !now.is_regular()) trouble << path << " is no file any more";
   if (kind == DescriptorKind::directory && !now.is_directory())
     trouble << path << " is no folder any more";
+}
+
+bool is_link(const char* path) {
+  FileStatus status;
+  return link_status(path, status) && status.is_link();
 }
 
 void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
@@ -74,15 +80,16 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   if (kind == DescriptorKind::file && ends_with(path, " (deleted)")) return;
   FileStatus status;
   const bool held = contents::holds(tables, path);
+  const bool is_made_anew = held && (!file_status(path, status) || is_link(path));
+  if (is_made_anew) return check_folder_of(path, trouble);
   if (!file_status(path, status)) {
-    if (held) return check_folder_of(path, trouble);
     trouble << path << " is missing: the program had it open as descriptor "
             << uint64_t{one.number};
   } else if (check_type(path, kind, status, trouble); !trouble.empty()) {
     return;
   } else if (kind == DescriptorKind::file && !held && is_another(tables, one)) {
     trouble << path << " is another file than the one that the program had open as descriptor "
-            << uint64_t{one.number} << another;
+            << uint64_t{one.number} << how_to_put_back;
   } else if (kind == DescriptorKind::file && status.bytes < one.bytes && !held) {
     trouble << path << " has become shorter than it was when the image was saved";
   } else if (system_call(__NR_faccessat, AT_FDCWD, address_of(path),
@@ -90,6 +97,7 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
     trouble << path << " may not be opened as it was";
   }
 }
+
 // Of a private mapping most pages are the file's: it must be the same. A shared one is written to.
 bool is_private(const Tables& tables, uint32_t file) {
   for (const Area& area : tables.areas) {
@@ -98,6 +106,7 @@ bool is_private(const Tables& tables, uint32_t file) {
   }
   return false;
 }
+
 // A restart writes into it what the program had written into its mapping.
 bool is_written(const Tables& tables, uint32_t file) {
   for (const Area& area : tables.areas) {
@@ -108,6 +117,7 @@ bool is_written(const Tables& tables, uint32_t file) {
   }
   return false;
 }
+
 // Programs and libraries are those with a build id.
 void compare_all(const Tables& tables, bool programs, Trouble& trouble) {
   for (uint32_t i = 0; i < tables.files.size() && trouble.empty(); ++i) {
@@ -117,7 +127,8 @@ void compare_all(const Tables& tables, bool programs, Trouble& trouble) {
     if (contents::holds(tables, path)) continue;
     compare(path, file, is_private(tables, i), trouble);
     if (trouble.empty() && is_written(tables, i) && is_another(tables, path, file.inode, 0)) {
-      trouble << path << " is another file than the one that the program had mapped" << another;
+      trouble << path << " is another file than the one that the program had mapped"
+              << how_to_put_back;
     }
   }
 }

@@ -18,8 +18,8 @@ namespace {
 constexpr uint32_t flag_close_on_exec = 02000000;
 constexpr uint32_t access_mode = 3;
 constexpr uint32_t write_only = 1;
-constexpr uint32_t mode_bits = 0777;
-constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
+constexpr uint32_t kept_mode = 0100777;  // also that it is a regular file: so it is not 0
+constexpr uint64_t standard = 3;         // 0, 1, 2: given by what starts the program
 constexpr int looks_max = 4;
 
 struct Open {
@@ -117,7 +117,7 @@ void keep_content(const Open& open, Tables& tables, Descriptor& out, Trouble& tr
   sys_close(fd);
 }
 
-// By it and the inode a restart knows a file again: another file may get the inode of a removed
+// A restart knows the file by its inode and this time: a new file may get the inode of a removed
 // one.
 void keep_birth(const Open& open, Tables& tables, Descriptor& out) {
   Text link;
@@ -201,7 +201,7 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   out->path = tables.add_text(open.path);
   if (out->kind != static_cast<uint32_t>(DescriptorKind::file)) return;
   if (nameless::is_one(tables, *out)) {
-    out->marks |= (open.status.mode & mode_bits) << descriptor_mode_shift;
+    out->marks |= (open.status.mode & kept_mode) << descriptor_mode_shift;
     refuse_other_names(open, *out, trouble);
     if (trouble.empty()) keep_content(open, tables, *out, trouble);
   } else if ((out->flags & access_mode) != 0) {

@@ -46,6 +46,16 @@ bool birth_time(const char* path, uint64_t& ns) {
   return true;
 }
 
+bool keeps_inodes(const char* path) {
+  constexpr uint64_t without[] = {0xff534d42, 0xfe534d42, 0x4d44, 0x2011bab0};  // CIFS, SMB, FAT
+  uint64_t status[32] = {};  // struct statfs begins with the type
+  if (system_call(__NR_statfs, address_of(path), address_of(status)) != 0) return true;
+  for (const uint64_t type : without) {
+    if ((status[0] & 0xffffffff) == type) return false;
+  }
+  return true;
+}
+
 long remove_name(const char* path) {
   return system_call(__NR_unlinkat, AT_FDCWD, address_of(path), 0);
 }

@@ -25,6 +25,8 @@ bool link_status(const char* path, FileStatus& status);
 bool descriptor_status(long fd, FileStatus& status);
 // When the file was made; false where the file system does not know.
 bool birth_time(const char* path, uint64_t& ns);
+// False of file systems that give a file another inode number each time they meet it.
+bool keeps_inodes(const char* path);
 // Negative: an error.
 long remove_name(const char* path);
 // A duplicate of the program's descriptor `number` for the control thread, which has a table of

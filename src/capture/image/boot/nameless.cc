@@ -10,6 +10,7 @@ namespace {
 constexpr uint32_t device_shift = 40;
 constexpr int without_name = 020200000;  // O_TMPFILE
 constexpr uint32_t only_owner = 0600;
+constexpr uint32_t permissions = 0777;
 
 struct File {
   uint64_t number = 0;
@@ -73,6 +74,7 @@ bool fill(const Tables& tables, const Descriptor& from, long fd) {
 
 // In the folder in which it was, where that is on the same disk: so what the program writes to it
 // takes no memory, and it may get a name (linkat). Memory files (memfd_create) are of no folder.
+// Negative: it cannot be made there.
 long make_on_disk(const Tables& tables, const Descriptor& one) {
   static char folder[4096];
   const char* path = tables.text(one.path);
@@ -157,7 +159,7 @@ void close_all(const Tables& tables) {
     // Only now, as its descriptors may have been opened for more than these permissions give.
     const Descriptor* open = descriptor_of(tables, files[i].number);
     const uint32_t mode = open == nullptr ? 0 : open->marks >> descriptor_mode_shift;
-    if (mode != 0) system_call(__NR_fchmod, files[i].fd, static_cast<long>(mode));
+    if (mode != 0) system_call(__NR_fchmod, files[i].fd, static_cast<long>(mode & permissions));
     sys_close(files[i].fd);
   }
   count = 0;
