@@ -9,6 +9,7 @@ theirs, and who waits for it is told.
 
 import argparse
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
@@ -314,9 +315,42 @@ def both_full(program, folder):
     print("both full: in memory alone")
 
 
+# Prints what the call answers, an error number.
+LINK = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def link(at, name, flags):
+    failed = libc.linkat(at, name, -100, b'second', flags) != 0
+    print(ctypes.get_errno() if failed else 0)
+"""
+
+
+def second_name_on_full_disk(program, folder):
+    """`linkat` fails as long as the file's bytes are not at its place."""
+    with World(program) as world, small_disk(folder / "target", "1m") as mounted:
+        if not mounted:
+            print("second name on a full disk: left out, nothing can be mounted here")
+            return
+        place = folder / "target"
+        script = f"""{LINK}
+os.chdir({str(place)!r})
+f = open('first', 'wb', buffering=0)
+f.write(b'a' * {3 * MIB})
+link(-100, b'/proc/self/fd/%d' % f.fileno(), 0x400) # AT_SYMLINK_FOLLOW
+f.close()
+link(-100, b'first', 0)
+"""
+        done = world.run(place, sys.executable, "-c", script, text=True, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
+        need(done.stdout.split() == [str(errno.ENOSPC), str(errno.EIO)],
+             f"second name on a full disk: {done}")
+        need(not (place / "second").exists(), "second name on a full disk: it has one")
+    print("second name on a full disk: refused")
+
+
 TESTS = {test.__name__: test for test in
          (other_attributes, other_bytes, folder_removed, disk_with_errors, written_in_part,
-          real_in_part, both_full)}
+          real_in_part, both_full, second_name_on_full_disk)}
 
 
 def main():

@@ -188,16 +188,15 @@ MemoryFile* file_at_path(int folder, const char* path, int flags) {
   return the_table.at_inode(found.st_dev, found.st_ino);
 }
 
-void make_memory_real(int folder, const char* path) {
-  if (!is_anything_captured()) return;
+int make_memory_real(int folder, const char* path) {
+  if (!is_anything_captured()) return 0;
   Lock lock;
   struct stat found = {};
-  if (raw::fstatat(folder, path, &found, 0) != 0) return;
+  if (raw::fstatat(folder, path, &found, 0) != 0) return 0;
   MemoryFile* file = the_table.at_inode(found.st_dev, found.st_ino);
-  if (file != nullptr && found.st_ino == file->memory_stat.st_ino &&
-      found.st_dev == file->memory_stat.st_dev) {
-    make_real(*file);
-  }
+  const bool leads_to_memory = file != nullptr && found.st_ino == file->memory_stat.st_ino &&
+                               found.st_dev == file->memory_stat.st_dev;
+  return leads_to_memory ? make_real(*file) : 0;
 }
 
 void forget_all() {
