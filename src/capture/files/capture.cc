@@ -50,7 +50,6 @@ int finish(MemoryFile& file) {
   Finished finished = finished_of(file, file.synced != 0);
   if (keep_in_pool(finished, file.synced)) return 0;
   const Kept kept = keep_direct(finished);
-  if (kept.placed >= 0) raw::close(kept.placed);
   if (kept.error == 0) {
     count_direct(size_of(file));
     let_go(file);
@@ -106,6 +105,7 @@ int bring_home(MemoryFile& file, bool sync) {
   struct stat target = {};
   raw::fstat(file.target, &target);
   Finished finished = finished_of(file, sync || file.synced != 0);
+  finished.goes_on = true;
   const Kept kept =
       target.st_nlink == 0 ? Kept{write_in_place(finished), -1} : keep_direct(finished);
   if (kept.error != 0) {
