@@ -130,8 +130,7 @@ Result<int> list_jobs(Stored& stored, const LsOptions& options) {
   } else {
     remark("no versions in " + stored.dir() + " (another folder: --dir, or storage.dir)");
     const std::vector<std::string> others = stored.unreadable();
-    if (!others.empty())
-      remark(fmt::format("this user may not read: {}", fmt::join(others, ", ")));
+    if (!others.empty()) remark(fmt::format("this user may not read: {}", fmt::join(others, ", ")));
   }
   return jobs.empty() ? exit_nothing : exit_ok;
 }

@@ -62,9 +62,9 @@ EXPORT(int, unlinkat, (int at, const char* path, int flags)) {
 SETTLED(int, link, (const char* from, const char* to), (from, to), AT_FDCWD, from,
         AT_SYMLINK_NOFOLLOW)
 
-// The program may name the file by its descriptor, or by the path of that in /proc. A file in memory
-// is on no disk, and one that cannot come home has an old file at its place: the second name would
-// be one of that.
+// The program may name the file by its descriptor, or by the path of that in /proc. A file in
+// memory is on no disk, and one that cannot come home has an old file at its place: the second name
+// would be one of that.
 EXPORT(int, linkat, (int at, const char* from, int to_at, const char* to, int flags)) {
   const int look = (flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW;
   if (const int error = settle_file(at, from, look)) return answer(error);
