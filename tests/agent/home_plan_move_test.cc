@@ -131,7 +131,7 @@ TEST_F(HomePlanTest, AFileThatIsMovedNowhereIsNotBrought) {
   EXPECT_TRUE(home_.empty());
 }
 
-// Who captured it has brought it itself.
+// Who captured it brings it itself.
 TEST_F(HomePlanTest, AVersionThatCannotBeWrittenIsNoTroubleOnceItIsCalledBack) {
   plan_.captured(1);
   plan_.failed(1, Error(Code::no_space, "disk full"));
@@ -139,8 +139,10 @@ TEST_F(HomePlanTest, AVersionThatCannotBeWrittenIsNoTroubleOnceItIsCalledBack) {
   EXPECT_EQ(answers(), (Answers{{1, "disk full"}}));
   EXPECT_EQ(plan_.move(1, "/w/x", "/w/y", 30).error().code(), Code::no_space);
   EXPECT_FALSE(plan_.is_called_back(1));
+  EXPECT_TRUE(plan_.is_left(1));
   EXPECT_TRUE(plan_.move(1, "/w/x", "", 0).ok());
   EXPECT_TRUE(plan_.is_called_back(1));
+  EXPECT_FALSE(plan_.is_left(1));
   plan_.settle(2, "", now_);
   EXPECT_EQ(answers(), (Answers{{2, "ok"}}));
   store_[1].found.files = {{"/w/x", 10}};

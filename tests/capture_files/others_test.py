@@ -9,6 +9,7 @@ theirs, and who waits for it is told.
 
 import argparse
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
@@ -314,9 +315,44 @@ def both_full(program, folder):
     print("both full: in memory alone")
 
 
+# Prints what each call answers: an error number.
+HOLD = """
+import ctypes, platform
+libc = ctypes.CDLL(None, use_errno=True)
+def said(answer): print(0 if answer >= 0 else ctypes.get_errno())
+f = open('first', 'wb', buffering=0)
+f.write(b'a' * 3000000)
+said(libc.linkat(-100, b'/proc/self/fd/%d' % f.fileno(), -100, b'second', 0x400))
+files = (ctypes.c_int * 1)(f.fileno())
+print(-libc.io_uring_register_files(None, files, 1))
+print(-libc.io_uring_register(-1, 2, files, 1))
+if platform.machine() == 'x86_64': said(libc.syscall(427, -1, 2, files, 1))
+f.close()
+said(libc.linkat(-100, b'first', -100, b'second', 0))
+"""
+
+
+def held_on_full_disk(program, folder):
+    """A second name, or a ring of io_uring, needs the file's bytes at its place: without room there
+    the call fails."""
+    with World(program) as world, small_disk(folder / "target", "1m") as mounted:
+        if not mounted:
+            print("held on a full disk: left out, nothing can be mounted here")
+            return
+        place = folder / "target"
+        script = f"import os; os.chdir({str(place)!r})\n{HOLD}"
+        done = world.run(place, sys.executable, "-c", script, text=True, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
+        *real, pending = done.stdout.split()
+        need(set(real) == {str(errno.ENOSPC)} and pending == str(errno.EIO),
+             f"held on a full disk: {done}")
+        need(not (place / "second").exists(), "held on a full disk: it has a second name")
+    print("held on a full disk: refused")
+
+
 TESTS = {test.__name__: test for test in
          (other_attributes, other_bytes, folder_removed, disk_with_errors, written_in_part,
-          real_in_part, both_full)}
+          real_in_part, both_full, held_on_full_disk)}
 
 
 def main():

@@ -18,6 +18,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from mounting import MountWorld, can_mount  # noqa: E402
+from obedient import Gate  # noqa: E402
 from processes import wait_for  # noqa: E402
 
 MIB = 1 << 20
@@ -123,6 +124,31 @@ def moved_target(program):
         world.unmount()
         need((moved / "x").read_bytes() == NEW, "moved target: not the new file")
     print("the folder below was renamed")
+
+
+def replaced_target(program):
+    """Another program replaces a file below the mount just as it has come there: what is done to
+    the open one does nothing to theirs."""
+    script = """
+import os
+f = open('x', 'wb', buffering=0); f.write(b'mine'); os.fsync(f.fileno())
+os.fchmod(f.fileno(), 0o600); os.ftruncate(f.fileno(), 2); f.close()
+"""
+    with MountWorld(program, BACKSTAY_CAPTURE_POOL_KIB="100") as world:
+        gate, place = Gate(world), world.target / "x"
+        world.env.update(BACKSTAY_FAILPOINT="mount.placed=wait", BACKSTAY_FAILPOINT_PIPE=gate.pipe)
+        world.mount()
+        running = subprocess.Popen([sys.executable, "-c", script], cwd=world.mounted)
+        gate.reached()
+        need(place.read_bytes() == b"mine", f"replaced: not there: {place.read_bytes()}")
+        (world.target / "theirs").write_bytes(b"theirs")
+        (world.target / "theirs").chmod(0o644)
+        (world.target / "theirs").rename(place)
+        gate.go()
+        need(running.wait(timeout=60) == 0, "replaced: the program fails")
+        need(place.read_bytes() == b"theirs", f"replaced: {place.read_bytes()}")
+        need(place.stat().st_mode & 0o777 == 0o644, "replaced: another mode")
+        world.unmount()
 
 
 def killed_while_open(program):
@@ -356,9 +382,9 @@ def narrowed(program):
 
 
 TESTS = {test.__name__: test for test in (
-    killed_at_each_step, limited, moved_target, killed_while_open, killed_program, killed_others,
-    killed_with_collector, written_again, small_memory, full_target, kept_open, synced,
-    in_another_namespace, narrowed)}
+    killed_at_each_step, limited, moved_target, replaced_target, killed_while_open, killed_program,
+    killed_others, killed_with_collector, written_again, small_memory, full_target, kept_open,
+    synced, in_another_namespace, narrowed)}
 
 
 def main():

@@ -238,6 +238,14 @@ def test_export_rebuilds_files(world):
 
 
 @needs_python
+def test_names_of_exported_files_do_not_speak_to_the_terminal(world):
+    world.captured()
+    done = world.run("export", "captured", "-o", "o\x1b[31m")
+    assert done.returncode == 0 and "\x1b" not in done.stdout
+    assert "o\\x1b[31m/files/run/heat/log \\xff.txt  " in done.stdout
+
+
+@needs_python
 def test_export_of_one_file(world):
     world.captured()
     done = world.json("export", "captured", 13, "--file", "/run/heat/out.bin", "-o", "out")

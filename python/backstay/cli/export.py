@@ -23,7 +23,7 @@ from backstay.format.core import write_core
 from ..plan import files
 from .ranges import Range, range_of
 from .rebuild import place_of, rebuild
-from .usage import on_terminal, say
+from .usage import on_terminal, printable, say
 
 EPILOG = """\b
 Examples:
@@ -287,10 +287,11 @@ def command(
         }
         print(json.dumps(result, indent=2))
     for one in exporter.written if not as_json else ():
-        print(f"{one['file']}  {one['type']} {' x '.join(map(str, one['shape']))}")
+        shape = " x ".join(map(str, one["shape"]))
+        print(printable(f"{one['file']}  {one['type']} {shape}"))
     for one in exporter.rebuilt if not as_json else ():
-        print(f"{one['file']}  {one['bytes']} bytes".encode("utf-8", "backslashreplace").decode())
+        print(printable(f"{one['file']}  {one['bytes']} bytes"))
     for one in exporter.processes if not as_json else ():
-        print(f"{one['file']}  {one['bytes']} bytes")
+        print(printable(f"{one['file']}  {one['bytes']} bytes"))
     if exporter.left_out:
         raise typer.Exit(1)

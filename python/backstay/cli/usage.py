@@ -24,10 +24,19 @@ class CommandError(Exception):
         self.path, self.exit_code, self.code = path, exit_code, code
 
 
-def printable(text: str) -> str:
-    """What a file says must not speak to the terminal."""
-    return "".join(f"\\x{ord(c):02x}" if (c < " " or "\x7f" <= c < "\xa0") and c not in "\n\t"
-                   else c for c in text)
+def printable(text: str, kept: str = "") -> str:
+    """Control characters and bytes that are no UTF-8 as \\xNN: what a file says, or is named, must
+    not speak to the terminal. Characters in `kept` stay.
+    """
+
+    def visible(char: str) -> str:
+        is_control = char < " " or "\x7f" <= char < "\xa0"
+        is_lone_byte = "\udc80" <= char <= "\udcff"
+        if char in kept or not (is_control or is_lone_byte):
+            return char
+        return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+
+    return "".join(map(visible, text))
 
 
 def say(line: str) -> None:
@@ -36,7 +45,7 @@ def say(line: str) -> None:
     """
     try:
         if sys.stderr is not None:
-            print(printable(line), file=sys.stderr, flush=True)
+            print(printable(line, "\n\t"), file=sys.stderr, flush=True)
     except OSError:
         # With what it holds: Python would try again at exit, and fail with a code of its own.
         sys.stderr = None

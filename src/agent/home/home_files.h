@@ -35,7 +35,7 @@ class HomeFiles {
   void disconnected(ConnectionId connection);
   // A file of it was renamed and waits: copies on other hosts have its former name.
   bool is_renamed(VersionNumber version) const { return plan_.is_renamed(version); }
-  // It is not on the disk, and its file is at its path without it.
+  // It is not on the disk, and its file is brought without it.
   bool is_called_back(VersionNumber version) const { return plan_.is_called_back(version); }
 
   // Since the last call: versions whose files are at their paths, so that retention may remove

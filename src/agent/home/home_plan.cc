@@ -367,7 +367,7 @@ void HomePlan::unsynced(const HomeMarked& answer, Version& version, std::uint64_
 
 bool HomePlan::is_left(VersionNumber number) const {
   const auto at = versions_.find(number);
-  if (at == versions_.end()) return false;
+  if (at == versions_.end() || is_called_back(at->second)) return false;
   return at->second.trouble || std::ranges::any_of(at->second.files, [](const File& file) {
            return file.state == State::kept ||
                   (file.state == State::waiting && file.code != Code::ok);

@@ -62,7 +62,8 @@ class HomePlan {
               std::uint64_t placed_ns);
   // A file of it waits and was renamed, which this plan alone knows.
   bool is_renamed(VersionNumber version) const;
-  // It was not written to the disk yet, and what it holds is not to be brought: it is at its path.
+  // It was not written to the disk yet, and what it holds is not to be brought: who captured it
+  // brings the file directly.
   bool is_called_back(VersionNumber version) const;
 
   // --- who waits for files. `path`: one file, all below a folder (ends in '/'), or all (empty).

@@ -106,7 +106,8 @@ Result<int> unmount(const UnmountOptions& options) {
   const auto found = std::ranges::find(all, folder, &mount::Mount::folder);
   if (found == all.end()) return not_mounted(folder);
   const bool dead = mount::is_dead(folder);
-  const std::string job = job_of_mount(config, file, folder);
+  const auto record = record_of_mount(config, folder);
+  const std::string job = record.ok() ? record->job : "";
   BACKSTAY_TRY(take_away(folder, dead));
   {
     const Progress progress("files come to their places", 0);
@@ -117,6 +118,7 @@ Result<int> unmount(const UnmountOptions& options) {
                                folder, job.empty() ? "JOB" : client::files_job_name(job)));
     if (dead) remove_mount_record(config, folder);
   }
+  if (record.ok()) set_collector_variables(config, file, *record);
   BACKSTAY_TRY(bring_home(config, job));
   if (options.settings.json)
     print_json({{"folder", folder}, {"target", found->target}, {"was_dead", dead}});

@@ -11,7 +11,6 @@
 #include "bin/parts/named_job.h"
 #include "bin/parts/print.h"
 #include "capture/collector/link.h"
-#include "capture/mount/record.h"
 #include "client/start.h"
 
 namespace backstay::bin {
@@ -50,16 +49,20 @@ bool end_mount_daemon(const Config& config, const std::string& folder, double ti
   return mount::end_daemon(mount_record(config, folder), timeout_s);
 }
 
-std::string job_of_mount(const Config& config, const std::string& file, const std::string& folder) {
-  const auto record = mount::read_record(mount_record(config, folder));
-  if (!record.ok() || record->folder != folder) return "";
+Result<mount::Record> record_of_mount(const Config& config, const std::string& folder) {
+  BACKSTAY_ASSIGN(mount::Record record, mount::read_record(mount_record(config, folder)));
+  if (record.folder != folder) return Error(Code::not_found, "it is of another mount");
+  return record;
+}
+
+void set_collector_variables(const Config& config, const std::string& file,
+                             const mount::Record& record) {
   const std::string socket = client::agent_address(config, file).socket_path;
-  const std::string& store = record->store.empty() ? config.storage.dir : record->store;
+  const std::string& store = record.store.empty() ? config.storage.dir : record.store;
   set_place_variables(config, file, "");
-  ::setenv("BACKSTAY_JOB", record->job.c_str(), 1);
+  ::setenv("BACKSTAY_JOB", record.job.c_str(), 1);
   ::setenv("BACKSTAY_DIR", store.c_str(), 1);
   ::setenv("BACKSTAY_AGENT_SOCKET", socket.c_str(), 1);
-  return record->job;
 }
 
 void remove_mount_record(const Config& config, const std::string& folder) {

@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "base/result.h"
+#include "capture/mount/record.h"
 
 namespace backstay::bin {
 
@@ -27,10 +28,12 @@ Status start_mount(const Config& config, const std::string& file, const MountPla
 
 // It is unmounted: blocks until its daemon has ended; false: it still lives after `timeout_s`.
 bool end_mount_daemon(const Config& config, const std::string& folder, double timeout_s);
-// Its job; "" where that is not known. Sets the variables by which a collector of that job can be
-// started: where its daemon was killed, the collector may have ended too. `file` as find_config()
-// has it.
-std::string job_of_mount(const Config& config, const std::string& file, const std::string& folder);
+// What the daemon has noted. Errors: not_found, format.
+Result<mount::Record> record_of_mount(const Config& config, const std::string& folder);
+// Sets the variables by which a collector of the mount's job can be started: where its daemon was
+// killed, the collector may have ended too. `file` as find_config() has it.
+void set_collector_variables(const Config& config, const std::string& file,
+                             const mount::Record& record);
 // What a daemon that was killed has left.
 void remove_mount_record(const Config& config, const std::string& folder);
 

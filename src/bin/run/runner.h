@@ -116,7 +116,7 @@ class Runner {
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
   bool files_are_home();
-  std::string why_no_files_version() const;
+  std::optional<std::string> why_no_files_version() const;
   void say_if_nothing_was_captured() const;
   int finish(int code);
   void requeue();

@@ -109,16 +109,20 @@ bool Runner::files_are_home() {
   return false;
 }
 
-// Of a version of captured files of this command that did not reach the disk; "": there is none.
-std::string Runner::why_no_files_version() const {
+// Why no version of captured files of this command is on the disk; "": it made one without an
+// error, which may not be listed yet. Nothing: it made none.
+std::optional<std::string> Runner::why_no_files_version() const {
   auto agent = AgentLink::connect(config_);
   const auto status = agent.ok() ? agent->status() : Result<Json>(agent.error());
-  if (!status.ok()) return "";
+  if (!status.ok()) return std::nullopt;
+  std::optional<std::string> made;
   const std::string files = client::files_job_name(job_);
-  for (const Json& version : versions_of(*status, files, config_.storage.dir))
-    if (version.value("captured_ns", std::uint64_t{0}) >= first_began_ns_)
-      return version.value("error", "");
-  return "";
+  for (const Json& version : versions_of(*status, files, config_.storage.dir)) {
+    if (version.value("captured_ns", std::uint64_t{0}) < first_began_ns_) continue;
+    made = version.value("error", "");
+    if (!made->empty()) return made;
+  }
+  return made;
 }
 
 // A pattern that fits no file would go unnoticed until a restart finds nothing.
@@ -127,10 +131,11 @@ void Runner::say_if_nothing_was_captured() const {
   if (!through_pool || hosts_ || options_.quiet || first_began_ns_ == 0 || busy_) return;
   const Newest newest = newest_version(config_, client::files_job_name(job_), nullptr);
   if (newest.captured_ns >= first_began_ns_) return;
-  if (const std::string why = why_no_files_version(); !why.empty()) {
+  if (const auto why = why_no_files_version()) {
+    if (why->empty()) return;
     say("nothing_captured",
         "captured files went to their places directly, as none could be written as a version: " +
-            why);
+            *why);
     return;
   }
   say("nothing_captured",

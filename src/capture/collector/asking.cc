@@ -92,6 +92,7 @@ Status Collector::settle_of_agent() {
   });
   if (settled.ok()) return {};
   const std::string& why = settled.error().message();
+  // If nobody could be asked, no file is known to be wrong, and `backstay ls` may show none.
   return Error(settled.error().code(),
                asked ? fmt::format("a captured file could not be brought to its place: {}; "
                                    "`backstay ls --files {}` shows which",

@@ -76,7 +76,7 @@ Status Collector::keep(const Question& question, Fd memory, Fd target,
     taken = hand_over(*file, until, go_on);
     if (taken.ok() && question.version != 0) call_back(question.version);
   }
-  // The agent may have it in its memory all the same, and would say that it is lost.
+  // The agent may have the file in memory. It would say at its end that the file is lost.
   if (!taken.ok() && file->version != 0) call_back(file->of_run(), file->path);
   if (taken.ok()) written_.add_captured(file->bytes);
   const Lock lock(mutex_);

@@ -84,7 +84,7 @@ Status PendingFile::place() {
   if (!memory.valid()) return Error(Code::internal, "its bytes are with the agent only");
   const std::lock_guard guard(sink_mutex);
   const std::uint32_t wanted = mode_to_have();
-  Finished finished{memory.get(), target.get(), opened, true};
+  Finished finished{memory.get(), target.get(), opened, true, true};
   const Kept kept = keep_direct(finished);
   opened = finished.opened;
   if (kept.error == 0) (void)::fchmod(kept.placed >= 0 ? kept.placed : target.get(), wanted);

@@ -50,7 +50,6 @@ int finish(MemoryFile& file) {
   Finished finished = finished_of(file, file.synced != 0);
   if (keep_in_pool(finished, file.synced)) return 0;
   const Kept kept = keep_direct(finished);
-  if (kept.placed >= 0) raw::close(kept.placed);
   if (kept.error == 0) {
     count_direct(size_of(file));
     let_go(file);
@@ -106,6 +105,7 @@ int bring_home(MemoryFile& file, bool sync) {
   struct stat target = {};
   raw::fstat(file.target, &target);
   Finished finished = finished_of(file, sync || file.synced != 0);
+  finished.goes_on = true;
   const Kept kept =
       target.st_nlink == 0 ? Kept{write_in_place(finished), -1} : keep_direct(finished);
   if (kept.error != 0) {
@@ -188,16 +188,15 @@ MemoryFile* file_at_path(int folder, const char* path, int flags) {
   return the_table.at_inode(found.st_dev, found.st_ino);
 }
 
-void make_memory_real(int folder, const char* path) {
-  if (!is_anything_captured()) return;
+int make_memory_real(int folder, const char* path) {
+  if (!is_anything_captured()) return 0;
   Lock lock;
   struct stat found = {};
-  if (raw::fstatat(folder, path, &found, 0) != 0) return;
+  if (raw::fstatat(folder, path, &found, 0) != 0) return 0;
   MemoryFile* file = the_table.at_inode(found.st_dev, found.st_ino);
-  if (file != nullptr && found.st_ino == file->memory_stat.st_ino &&
-      found.st_dev == file->memory_stat.st_dev) {
-    make_real(*file);
-  }
+  const bool leads_to_memory = file != nullptr && found.st_ino == file->memory_stat.st_ino &&
+                               found.st_dev == file->memory_stat.st_dev;
+  return leads_to_memory ? make_real(*file) : 0;
 }
 
 void forget_all() {

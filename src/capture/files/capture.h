@@ -48,7 +48,7 @@ int make_real(MemoryFile& file);              // lock held; the same, where it s
 // make_real for the file of a descriptor, where it is one.
 int make_descriptor_real(int fd);
 // The same for a path that leads to memory itself: /proc/self/fd/NUMBER.
-void make_memory_real(int folder, const char* path);
+int make_memory_real(int folder, const char* path);
 // What was written so far survives a power cut: it is local, or at its place.
 int sync_descriptor(int fd);
 // bring_home for the file of a descriptor, synced.

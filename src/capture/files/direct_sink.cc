@@ -141,9 +141,10 @@ Kept replace(const Finished& finished, char (&path)[path_max]) {
     raw::close(fd);
     return {error, -1};
   }
-  const int named = open_by_name(fd, path);
+  const int placed = finished.goes_on ? open_by_name(fd, path) : -1;
+  if (!finished.goes_on) raw::close(fd);
   if (finished.sync) sync_folder(path);
-  return {0, named};
+  return {0, placed};
 }
 
 // Whether the bytes fit once those that the old file has are given back.
@@ -227,13 +228,17 @@ int write_in_place(Finished& finished) {
   return error;
 }
 
+bool is_same_file(int one, int other) {
+  struct stat first = {};
+  struct stat second = {};
+  return raw::fstat(one, &first) == 0 && raw::fstat(other, &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 int open_by_name(int fd, const char* path) {
   const int named = raw::openat(AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (named < 0) return fd;
-  struct stat same = {};
-  struct stat found = {};
-  const bool is_same = raw::fstat(fd, &same) == 0 && raw::fstat(named, &found) == 0 &&
-                       found.st_dev == same.st_dev && found.st_ino == same.st_ino;
+  const bool is_same = is_same_file(fd, named);
   raw::close(is_same ? fd : named);
   return is_same ? named : fd;
 }

@@ -185,6 +185,7 @@ int open_beside(int folder, const char* path, int flags, mode_t mode) {
     Lock lock;
     MemoryFile* file = file_at_path(folder, path, look);
     known = file != nullptr;
+    // Also O_PATH: such a descriptor would lead to the file that a rename replaces.
     const bool truncates_unseen = (flags & O_TRUNC) != 0 && (flags & O_ACCMODE) == O_RDONLY;
     if (known && (!flags_can_join(flags) || truncates_unseen)) {
       make_real(*file);

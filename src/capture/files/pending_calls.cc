@@ -62,13 +62,17 @@ EXPORT(int, unlinkat, (int at, const char* path, int flags)) {
 SETTLED(int, link, (const char* from, const char* to), (from, to), AT_FDCWD, from,
         AT_SYMLINK_NOFOLLOW)
 
-// By its descriptor, or by the path of that in /proc: a file in memory is on no disk.
+// The program may name the file by its descriptor, or by the path of that in /proc. A file in
+// memory is on no disk, and one that cannot come home has an old file at its place: the second name
+// would be one of that.
 EXPORT(int, linkat, (int at, const char* from, int to_at, const char* to, int flags)) {
   const int look = (flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW;
-  settle_file(at, from, look);
+  if (const int error = settle_file(at, from, look)) return answer(error);
   const bool by_descriptor = (flags & AT_EMPTY_PATH) != 0 && from != nullptr && *from == '\0';
-  if (by_descriptor) make_descriptor_real(at);
-  if (!by_descriptor && look == 0) make_memory_real(at, from);
+  int error = 0;
+  if (by_descriptor) error = make_descriptor_real(at);
+  if (!by_descriptor && look == 0) error = make_memory_real(at, from);
+  if (error != 0) return answer(error);
   return NEXT(linkat)(at, from, to_at, to, flags);
 }
 

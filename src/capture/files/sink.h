@@ -20,13 +20,15 @@ struct Finished {
   // What differs now was changed by others.
   struct stat opened = {};
   bool sync = false;  // return only when a power cut would not take it back
+  // The caller goes on with the file: it wants the descriptor of what is at its place.
+  bool goes_on = false;
 };
 
 // Where the file is now.
 struct Kept {
   int error = 0;  // an error number: what close or fsync returns to the program
   // A new file has replaced the one at the target, and this descriptor (for reading and writing)
-  // leads to it; -1: the target itself has the bytes.
+  // leads to it; -1: the target itself has the bytes, or the caller does not go on with the file.
   int placed = -1;
 };
 
@@ -45,9 +47,13 @@ Kept keep_direct(Finished& finished);
 // size, owner, mode and times. Its descriptor for reading and writing, or minus an error number.
 int copy_beside(const Finished& finished, const char* path, char (&name)[path_max]);
 
-// A file that was made without a name keeps "#NUMBER (deleted)" as its name in /proc, also once it
-// has one: can_be_replaced() does not find it by `fd`. Returns a descriptor that was opened by the
-// name, and closes `fd`; or `fd`, where `path` does not lead to that file or its mode forbids it.
+// Whether both descriptors lead to one file.
+bool is_same_file(int one, int other);
+
+// Opens the file anew by its name and closes `fd`. Returns `fd` itself if `path` leads to another
+// file, or if the mode forbids the open. A file that was made without a name keeps "#NUMBER
+// (deleted)" as its name in /proc, also once it has one: can_be_replaced() does not find it by such
+// a descriptor.
 int open_by_name(int fd, const char* path);
 
 // Writes into the file at its place, as the program would have: no crash leaves the old file.

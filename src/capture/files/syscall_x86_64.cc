@@ -8,6 +8,7 @@
 #include "capture/files/capture.h"
 #include "capture/files/export.h"
 #include "capture/files/pool.h"
+#include "capture/files/ring.h"
 
 namespace backstay::files {
 namespace {
@@ -42,13 +43,18 @@ bool takes_path(long number) {
   }
 }
 
+long refused() { return -1; }  // errno is set
+
 }  // namespace
 
-extern "C" __attribute__((visibility("hidden"))) void* backstay_next_syscall(long number) {
+// What the call goes on into. All arguments of the program stand in their registers: `opcode` is
+// one of io_uring_register alone.
+extern "C" __attribute__((visibility("hidden"))) void* backstay_next_syscall(long number, long,
+                                                                             unsigned opcode) {
   if (is_anything_pending() && takes_path(number)) settle_all();
-  if (number == SYS_io_uring_register && is_anything_captured()) {  // see ring_calls.cc
-    Lock lock;
-    make_all_real();
+  if (number == SYS_io_uring_register) {
+    const int error = make_registered_real(opcode);
+    if (answer(error) != 0) return reinterpret_cast<void*>(&refused);
   }
   static std::atomic<void*> found;
   return next_symbol(found, "syscall");

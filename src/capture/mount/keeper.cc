@@ -215,7 +215,7 @@ int Keeper::sync(const std::shared_ptr<Node>& node) {
 // Precondition: moving, in memory; no name changes.
 int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
   files::Finished finished{node->memory.get(), node->target.get(), node->opened,
-                           sync || node->synced != 0};
+                           sync || node->synced != 0, true};
   files::Kept kept;
   {
     const std::lock_guard guard(sink_mutex);
@@ -227,9 +227,11 @@ int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
   let_go(*node);
   if (kept.placed < 0) return 0;
   const SharedFd placed = shared(kept.placed);
-  // By its path: a descriptor of a file that was made without a name does not tell its name.
+  // By its path: a descriptor of a file that was made without a name does not tell its name. But
+  // another program may have put its own file there by now.
   Fd home = open_home(*node);
-  if (!home.valid()) home = Fd(::open(link_to(kept.placed).c_str(), O_PATH | O_CLOEXEC));
+  if (!home.valid() || !files::is_same_file(home.get(), kept.placed))
+    home = Fd(::open(link_to(kept.placed).c_str(), O_PATH | O_CLOEXEC));
   nodes_.release(node->path, node, std::move(home));
   const std::unique_lock alone(node->lock);
   // A mode without permission to write does not close a file to those who have it open.
