@@ -24,6 +24,8 @@ sys.dont_write_bytecode = True
 from capturing import Capture, Pooled, World, temporary_files  # noqa: E402
 
 LIVES_IN_A_FOLDER = 3
+# Found at random once: access() asked the old file, whose mode another one was to replace.
+KNOWN = [62343164]
 
 
 def life(program, seed, operations, folder, environment):
@@ -107,7 +109,8 @@ def compare(options):
     print(f"seeds {first} to {first + options.seeds - 1}, {options.operations} operations each",
           flush=True)
     all_captured = 0
-    for seed in range(first, first + options.seeds, LIVES_IN_A_FOLDER):
+    known = KNOWN if options.first is None else []
+    for seed in [*known, *range(first, first + options.seeds, LIVES_IN_A_FOLDER)]:
         for captured, difference in differences(options, seed):
             all_captured += captured
             if difference:

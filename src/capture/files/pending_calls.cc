@@ -42,6 +42,20 @@ EXPORT(int, scandir64,
     return NEXT(name) arguments;                                                  \
   }
 
+// Questions after permissions: those of the file at the place are another file's, or the
+// placeholder's. One that cannot come home leaves the answer to what is there.
+#define ASKS(name, parameters, arguments, folder, path, flags) \
+  EXPORT(int, name, parameters) {                              \
+    settle_file(folder, path, flags, /*reads=*/true);          \
+    return NEXT(name) arguments;                               \
+  }
+
+ASKS(access, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0)
+ASKS(euidaccess, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0)
+ASKS(eaccess, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0)
+ASKS(faccessat, (int at, const char* path, int mode, int flags), (at, path, mode, flags), at, path,
+     flags& AT_SYMLINK_NOFOLLOW)
+
 // A name that goes away takes nothing with it that had to be there: the file that could not come
 // home stays with the collector, which drops it.
 EXPORT(int, unlink, (const char* path)) {
