@@ -22,6 +22,7 @@
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/outputs.h"
+#include "capture/image/boot/rights.h"
 #include "capture/image/boot/watch.h"
 
 namespace backstay::image {
@@ -98,6 +99,8 @@ void remember_process() {
   remember_own_file();
 }
 
+Text missing;  // what the program had, and is not allowed here
+
 // Of the real MPI; empty: the program had no lower half.
 char real_library[64];
 
@@ -117,6 +120,7 @@ void check_all() {
   check(trouble);
   check_files(tables, trouble);
   if (trouble.empty()) check_descriptors(tables, trouble);
+  if (trouble.empty()) rights::check(tables, trouble, missing);
   check(trouble, Refused::image);
 }
 
@@ -162,6 +166,7 @@ void wait_for_others() {
 [[noreturn]] void start_again(Options& options) {
   Trouble trouble;
   const bool lower = real_library[0] != 0;
+  take_attributes(tables, attributes::When::before_all, missing);
   clear_descriptors(tables, lower, options.control, trouble);
   control = options.control;
   check(trouble);
@@ -170,8 +175,11 @@ void wait_for_others() {
   open_descriptors(tables, trouble);
   check(trouble, Refused::image);
   set_signals(tables);
+  take_attributes(tables, attributes::When::once_there, missing);
   if (by_companion) {
-    companion::answer(control, trouble);
+    static Answer said;
+    copy_text(said.why, sizeof said.why, missing.c_str());
+    companion::answer(control, said);
     wait_for_others();
   }
   start_control(options);
