@@ -70,7 +70,7 @@ static const char* thread_status(void) {
 // --- memory
 static char* pages;
 static char* new_pages(int flags) {
-  return pages = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  return pages = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 }
 static int is_kept_from_children(char* area) {  // by what /proc/self/smaps says of it
   char name[32], line[512];
@@ -85,6 +85,12 @@ static int is_kept_from_children(char* area) {  // by what /proc/self/smaps says
   return found;
 }
 static char *apart, *advised;
+static int grow(char* room) {  // room to grow into, then some of it used
+  munmap(room, 4 << 20);
+  apart = mmap(room + (4 << 20) - 0x18000, 0x8000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
+  for (long at = 0x1000; apart != MAP_FAILED && at <= 50 * 0x1000; at += 0x1000) apart[-at] = 1;
+  return apart != MAP_FAILED;
+}
 static unsigned long nodes = 1;
 static int policy;
 PROBE(arguments, 1, line_of("/proc/self/cmdline", "", to))
@@ -93,7 +99,7 @@ NUMBER(madvise, madvise(advised = new_pages(0), 1 << 16, MADV_DONTFORK) == 0, is
 NUMBER(memory_policy, call(SYS_set_mempolicy, 2, (long)&nodes, 64, 0) == 0, (call(SYS_get_mempolicy, (long)&policy, 0, 0, 0), policy))
 NUMBER(huge_pages, prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0, prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0))
 PROBE(coredump_filter, put("/proc/self/coredump_filter", "0x11"), line_of("/proc/self/coredump_filter", "", to))
-NUMBER(growsdown, (apart = new_pages(MAP_GROWSDOWN)) != MAP_FAILED && (apart[0] = 7), apart[0])
+NUMBER(growsdown, grow(new_pages(0)), (apart[-51 * 0x1000] = 1))
 NUMBER(asynchronous_io, call(SYS_io_setup, 8, (long)&(long){0}, 0, 0) == 0, 0)
 NUMBER(shm_sysv, shmat(shmget(IPC_PRIVATE, 4096, 0600), NULL, 0) != (void*)-1, 0)
 
@@ -137,7 +143,7 @@ PROBE(host_name, unshare(CLONE_NEWUTS) == 0 && sethostname("elsewhere", 9) == 0,
 
 NUMBER(root_directory, mkdir(path, 0700) == 0 && chroot(path) == 0, 0)
 NUMBER(waiting_sigterm, (sigemptyset(&mask), sigaddset(&mask, SIGTERM), sigprocmask(SIG_BLOCK, &mask, NULL) == 0) && kill(getpid(), SIGTERM) == 0, (sigpending(&mask), sigismember(&mask, SIGTERM)))
-NUMBER(semaphore_undo, (*fd = semget(IPC_PRIVATE, 1, 0600)) >= 0 && semop(*fd, &(struct sembuf){0, 3, SEM_UNDO}, 1) == 0, semctl(*fd, 0, GETVAL))
+NUMBER(semaphore_undo, (*fd = semget(IPC_PRIVATE, 1, 0666)) >= 0 && semop(*fd, &(struct sembuf){0, 3, SEM_UNDO}, 1) == 0, semctl(*fd, 0, GETVAL))
 
 // --- threads
 static cpu_set_t set;
@@ -160,6 +166,11 @@ static void queued(char* to) {
   while (sigtimedwait(&mask, &info, &(struct timespec){0, 0}) > 0) to += sprintf(to, "%d ", info.si_value.sival_int);
   queue(5), queue(6);  // for the next one who asks
 }
+static void nothing(union sigval value) { (void)value; }
+static int two_timers(void) {
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = nothing};
+  return timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 && timer_settime(timer, 0, &spec, NULL) == 0 && timer_create(CLOCK_MONOTONIC, &event, &(timer_t){0}) == 0;
+}
 static int mutex_of(int inherits) {
   pthread_mutexattr_t kind;
   pthread_mutexattr_init(&kind);
@@ -178,9 +189,9 @@ PROBE(thread_name, prctl(PR_SET_NAME, "worker") == 0, prctl(PR_GET_NAME, to))
 NUMBER(signal_mask, (sigemptyset(&mask), sigaddset(&mask, SIGRTMIN + 5), sigprocmask(SIG_BLOCK, &mask, NULL) == 0), (sigprocmask(SIG_BLOCK, NULL, &mask), sigismember(&mask, SIGRTMIN + 5)))
 PROBE(queued_signals, (sigemptyset(&mask), sigaddset(&mask, SIGRTMIN + 5), sigprocmask(SIG_BLOCK, &mask, NULL) == 0 && queue(5) && queue(6)), queued(to))
 NUMBER(alternate_stack, (stack.ss_sp = malloc(1 << 16), sigaltstack(&stack, NULL) == 0), (sigaltstack(NULL, &stack), (long)stack.ss_sp))
-NUMBER(posix_timer, timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_NONE}, &timer) == 0 && timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_NONE}, &(timer_t){0}) == 0 && timer_settime(timer, 0, &spec, NULL) == 0, (timer_gettime(timer, &spec), spec.it_value.tv_sec > 900))
-NUMBER(robust_mutex, mutex_of(0), (flag = pthread_mutex_unlock(&mutex), pthread_mutex_lock(&mutex), flag))
-NUMBER(inheriting_mutex, mutex_of(1), (flag = pthread_mutex_unlock(&mutex), pthread_mutex_lock(&mutex), flag))
+NUMBER(posix_timer, two_timers(), timer_gettime(timer, &spec) == 0 && spec.it_value.tv_sec > 900)
+NUMBER(robust_mutex, mutex_of(0), (flag = pthread_mutex_unlock(&mutex), pthread_mutex_trylock(&mutex), flag))
+NUMBER(inheriting_mutex, mutex_of(1), (flag = pthread_mutex_unlock(&mutex), pthread_mutex_trylock(&mutex), flag))
 
 // --- descriptors
 static int opened(const char* path, int* fd, int flags) {
@@ -193,24 +204,22 @@ static void packets(const int* fd, char* to) {
   }
   if (write(fd[1], "ab", 2) + write(fd[1], "cd", 2) != 4) *to = 0;
 }
-static int locked_by_other(const char* path) {
-  const int other = open(path, O_RDWR);
+static int locked_by_other(int other) {
   const int locked = flock(other, LOCK_EX | LOCK_NB) != 0;
-  close(other);
+  if (!locked) flock(other, LOCK_UN);
   return locked;
 }
 NUMBER(offset, opened(path, fd, 0) && pwrite(*fd, "abc", 3, 0) == 3 && lseek(*fd, 2, SEEK_SET) == 2, lseek(*fd, 0, SEEK_CUR))
 NUMBER(status_flags, opened(path, fd, O_APPEND) && fcntl(*fd, F_SETFL, O_APPEND | O_NONBLOCK) == 0, fcntl(*fd, F_GETFL) & (O_APPEND | O_NONBLOCK))
 NUMBER(close_on_exec, opened(path, fd, O_CLOEXEC), fcntl(*fd, F_GETFD))
-NUMBER(file_lock, opened(path, fd, 0) && flock(*fd, LOCK_EX) == 0, locked_by_other(path))
+NUMBER(file_lock, opened(path, fd, 0) && opened(path, fd + 1, 0) && flock(*fd, LOCK_EX) == 0, locked_by_other(fd[1]))
 NUMBER(lease, opened(path, fd, 0) && fcntl(*fd, F_SETLEASE, F_WRLCK) == 0, fcntl(*fd, F_GETLEASE))
-NUMBER(write_hint, opened(path, fd, 0) && fcntl(*fd, 1038, &(uint64_t){5}) == 0, ({ uint64_t hint = 0; fcntl(*fd, 1037, &hint); hint; }))
 NUMBER(owner, pipe(fd) == 0 && fcntl(*fd, F_SETOWN, getpid()) == 0, fcntl(*fd, F_GETOWN) == getpid())
 NUMBER(owner_signal, pipe(fd) == 0 && fcntl(*fd, F_SETSIG, SIGUSR1) == 0, fcntl(*fd, F_GETSIG))
 NUMBER(pipe_size, pipe(fd) == 0 && fcntl(*fd, F_SETPIPE_SZ, 1 << 18) > 0, fcntl(*fd, F_GETPIPE_SZ))
 PROBE(packet_pipe, pipe2(fd, O_DIRECT | O_NONBLOCK) == 0 && (packets(fd, (char[128]){0}), 1), packets(fd, to))
 NUMBER(seals, (*fd = memfd_create("m", MFD_ALLOW_SEALING)) >= 0 && ftruncate(*fd, 99) == 0 && fcntl(*fd, F_ADD_SEALS, F_SEAL_GROW) == 0, fcntl(*fd, F_GET_SEALS))
-NUMBER(message_queue, mq_open("/backstay-state", O_CREAT | O_RDWR, 0600, NULL) >= 0 && mq_unlink("/backstay-state") == 0, 0)
+NUMBER(message_queue, mq_open("/backstay-state", O_CREAT | O_RDWR, 0600, NULL) >= 0, 0)
 NUMBER(inotify, inotify_init() >= 0, 0)
 NUMBER(pidfd, syscall(SYS_pidfd_open, getpid(), 0) >= 0, 0)
 NUMBER(socket, socket(AF_INET, SOCK_STREAM, 0) >= 0, 0)
