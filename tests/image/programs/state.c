@@ -231,8 +231,8 @@ NUMBER(policy, sched_setscheduler(0, SCHED_RR, &(struct sched_param){3}) == 0,
        (sched_getparam(0, &param), sched_getscheduler(0) * 100 + param.sched_priority))
 NUMBER(thread_policy, sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0}) == 0,
        sched_getscheduler(0))
-NUMBER(nice, setpriority(PRIO_PROCESS, 0, 5) == 0, getpriority(PRIO_PROCESS, 0))
-NUMBER(thread_nice, setpriority(PRIO_PROCESS, 0, 7) == 0, getpriority(PRIO_PROCESS, 0))
+NUMBER(nice, setpriority(PRIO_PROCESS, 0, 15) == 0, getpriority(PRIO_PROCESS, 0))
+NUMBER(thread_nice, setpriority(PRIO_PROCESS, 0, 17) == 0, getpriority(PRIO_PROCESS, 0))
 NUMBER(io_priority, call(SYS_ioprio_set, 1, 0, 2 << 13 | 6, 0) == 0,
        call(SYS_ioprio_get, 1, 0, 0, 0))
 NUMBER(thread_timer_slack, prctl(PR_SET_TIMERSLACK, 90000) == 0, prctl(PR_GET_TIMERSLACK))

@@ -209,6 +209,14 @@ void check(const Tables& tables, Trouble& trouble, Text& missing) {
   if (!may_change_ids) missing << "user and group ids";
 }
 
+void give(long descriptor) {
+  if (image == nullptr || !may_change_ids) return;
+  uint32_t ids[8] = {};
+  read_list(wanted("Uid", 0), ids, 4);
+  read_list(wanted("Gid", 0), ids + 4, 4);
+  system_call(__NR_fchown, descriptor, ids[3], ids[7]);
+}
+
 void take(uint64_t thread) {
   if (image == nullptr) return;
   system_call(__NR_prctl, PR_SET_KEEPCAPS, 1);

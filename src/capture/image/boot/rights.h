@@ -15,6 +15,8 @@ void add_notes(const Stopped& stopped, NotesWriter& notes);
 // A restart, before anything has changed. Trouble: the program had given up rights, and this
 // process may not. `missing`: as attributes::take().
 void check(const Tables& tables, Trouble& trouble, Text& missing);
+// What a restart makes for the program is its user's, who may open it once more by /proc.
+void give(long descriptor);
 // The calling thread takes those of this thread of the image. After all that needs more.
 void take(uint64_t thread);
 void take_as_control();  // the control thread: what it had itself
