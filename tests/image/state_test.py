@@ -19,6 +19,7 @@ import unittest
 from pathlib import Path
 
 import booted
+import companion
 
 PROGRAM = Path(sys.argv[2]).resolve() / "image_state"
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +49,12 @@ def told(text):
     return parts[:2]
 
 
+def rights(process):
+    """Ids and capabilities of each thread, that of the boot program too."""
+    status = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/status")]
+    return sorted(re.findall(r"(?:[UG]id|Groups|Cap\w+|NoNewPrivs):.*", text) for text in status)
+
+
 class State(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -72,8 +79,10 @@ class State(unittest.TestCase):
         while not out_path.read_text().endswith("end\n"):
             self.assertIsNone(life.process.poll(), "the program has ended")
             self.assertLess(time.monotonic(), deadline)
+        given = rights(life.process.pid)
         for _ in range(2):
             self.assertIsNotNone(life.cut(), "the program has ended")
+            self.assertEqual(rights(life.process.pid), given)
             life.kill()
             life = booted.Booted(["--image", image, "--restore", image], cwd="/", **kwargs)
             self.addCleanup(life.kill)
@@ -145,6 +154,28 @@ class State(unittest.TestCase):
                               text=True, user=1000, group=1000, extra_groups=[])  # fmt: skip
         self.assertEqual(done.returncode, 78)
         self.assertIn("had given up rights and ran as user 65534", done.stderr)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two processors")
+    def test_processors_that_the_new_start_does_not_have(self):
+        script = "import os\nos.sched_setaffinity(0, {%d})\nwhile input():\n"
+        script += "  print(os.sched_getaffinity(0), flush=True)"
+        first, *_, last = here = sorted(os.sched_getaffinity(0))
+        pool, memory = companion.new_pool()
+        lines = companion.Lines()
+        ends = lines.to_read, lines.out_write
+        words = ["--", "/usr/bin/python3", "-c", script % last]
+        life = companion.Companion(pool, words, *ends)
+        self.assertEqual(lines.say("?"), f"{{{last}}}\n".encode())
+        image, _ = companion.take_image(life, memory, None)
+        life.kill()
+        for given, missing in (here, ""), ([first], f"processors {last}"):
+            os.sched_setaffinity(0, given)
+            self.addCleanup(os.sched_setaffinity, 0, here)
+            life = companion.bring_back(pool, memory, image, *ends)
+            self.assertEqual(life.missing, missing)
+            wanted = first if missing else last
+            self.assertEqual(lines.say("?"), f"{{{wanted}}}\n".encode())
+            life.kill()
 
     def test_what_was_given_is_that_of_the_new_start(self):
         """A launcher's processors and limits; what the program changed itself stays."""
