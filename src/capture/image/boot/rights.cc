@@ -228,6 +228,9 @@ void take(uint64_t thread) {
   }
   const uint64_t slack = number("timer_slack", thread, usual_slack);
   if (slack != usual_slack) system_call(__NR_prctl, PR_SET_TIMERSLACK, static_cast<long>(slack));
+  if (thread != image->identity.pid) return;
+  const uint64_t signal = number("parent_death_signal", 0, usual_death);
+  system_call(__NR_prctl, PR_SET_PDEATHSIG, static_cast<long>(signal));
 }
 
 void take_as_control() {
@@ -235,12 +238,13 @@ void take_as_control() {
   const uint64_t thread = number(control, 0, image->identity.pid);
   may_change_ids = may_change_ids && Capabilities().may(CAP_SETUID);
   take(thread);
+  become_dumpable();
+  image = nullptr;
+  arena::end();
 }
 
-void complete() {
+void become_dumpable() {
   if (image == nullptr) return;
-  const uint64_t signal = number("parent_death_signal", 0, usual_death);
-  system_call(__NR_prctl, PR_SET_PDEATHSIG, static_cast<long>(signal));
   system_call(__NR_prctl, PR_SET_DUMPABLE, number("dumpable", 0, 1) == 1 ? 1 : 0);
 }
 
