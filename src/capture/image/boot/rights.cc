@@ -21,23 +21,6 @@ constexpr uint64_t usual_death = 9;  // the companion's
 const Tables* image = nullptr;  // of a restart
 bool may_change_ids = true;
 
-// Of `NAME:\tTEXT`.
-const char* text_of(const char* line, const char* name) {
-  const size_t size = strlen(name);
-  return begins_with(line, name) && line[size] == ':' ? line + size + 2 : nullptr;
-}
-
-Text status_of(long id, const char* name) {
-  Text path;
-  Text found;
-  path << "/proc/" << id << "/status";
-  Lines lines(path.c_str());
-  while (const char* line = lines.next()) {
-    if (const char* text = text_of(line, name)) found << text;
-  }
-  return found;
-}
-
 const char* wanted(const char* key, uint64_t thread) {
   const char* own = find_note(*image, key, thread);
   const char* found = own != nullptr ? own : find_note(*image, key);
@@ -154,7 +137,7 @@ bool has_no_more(uint64_t thread) {
 
 void add_line(const char* line, uint64_t thread, NotesWriter& notes) {
   for (const char* name : lines_of_status) {
-    const char* text = text_of(line, name);
+    const char* text = text_of_status(line, name);
     if (text == nullptr) continue;
     const char* first = thread == 0 ? nullptr : find_note(notes.tables(), name);
     if (first == nullptr || !same_line(first, text)) notes.add(name, thread, text);
