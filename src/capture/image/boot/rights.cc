@@ -172,7 +172,8 @@ void check(const Tables& tables, Trouble& trouble, Text& missing) {
   if (find_note(tables, "Uid") == nullptr) return;  // an older Backstay wrote it
   image = &tables;
   const Capabilities now;
-  if (now.may(CAP_SETUID) && now.may(CAP_SETGID)) return;
+  const bool may = now.may(CAP_SETUID) && now.may(CAP_SETGID);
+  const bool has_mpi = find_note(tables, "mpi") != nullptr;
   const Text user = status_of(sys_thread_id(), "Uid");
   const Text group = status_of(sys_thread_id(), "Gid");
   uint32_t ids[4] = {};
@@ -180,13 +181,14 @@ void check(const Tables& tables, Trouble& trouble, Text& missing) {
   const bool is_root = ids[0] == 0 || ids[1] == 0 || ids[2] == 0;
   for (const Thread& thread : tables.threads) {
     const char* before = wanted("Uid", thread.tid);
-    may_change_ids = may_change_ids && same_line(before, user.c_str()) &&
-                     same_line(wanted("Gid", thread.tid), group.c_str());
-    if (may_change_ids) continue;
-    const bool gave_up = !same_line(before, wanted("companion.Uid", 0));
-    if (!is_root && !gave_up) continue;
+    const bool same =
+        same_line(before, user.c_str()) && same_line(wanted("Gid", thread.tid), group.c_str());
+    const bool gave_up = !same && !same_line(before, wanted("companion.Uid", 0));
+    may_change_ids = may_change_ids && (same || may);
+    if (may ? !(gave_up && has_mpi) : same || (!is_root && !gave_up)) continue;
     trouble << "the program had given up rights and ran as user " << read_decimal(before)
-            << ", which only root can make it again: give the command as root";
+            << (may ? ": the threads of its MPI would have them again"
+                    : ", which only root can make it again: give the command as root");
     return;
   }
   if (!may_change_ids) missing << "user and group ids";
