@@ -97,6 +97,14 @@ class Restore(unittest.TestCase):
     def test_signals(self):
         self.go_on([PROGRAMS / "image_signals"], first_s=(0.02, 0.15))
 
+    def test_locks(self):
+        """Held mutexes of every kind that knows its owner."""
+        self.go_on([PROGRAMS / "image_locks"], first_s=(0.02, 0.15))
+
+    def test_timers(self):
+        """POSIX timers of every kind, whatever the ids of the threads that they tell."""
+        self.go_on([PROGRAMS / "image_timers"], first_s=(0.02, 0.15))
+
     def test_python(self):
         script = """
 import hashlib, threading, time

@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t stack_bytes = 16 << 10;
 constexpr uint32_t rseq_signature = 0x53053053;
+constexpr uint32_t once_done = 2;  // of pthread_once
 
 NewIds ids;
 const Tables* image = nullptr;
@@ -115,6 +116,46 @@ LockRange lock_range(const Area& area, const Run& run) {
   return LockRange{run.address, end, more ? end + page_bytes : end};
 }
 
+// The thread in which glibc runs functions of timers (SIGEV_THREAD) waits for signal 32 alone.
+bool runs_timers(const Tables& tables, const Thread& thread) {
+  const auto is_told = [&](const Timer& timer) {
+    return timer.notify == 4 && timer.signal == 32 && timer.tid == thread.tid;
+  };
+  for (const Timer& timer : tables.timers) {
+    if (is_told(timer)) return true;
+  }
+  const uint64_t set = thread.registers[reg_rdi];
+  const uint64_t from_stack = set - thread.registers[reg_rsp];  // huge, if it lies below
+  return thread.registers[reg_rax] == __NR_rt_sigtimedwait && from_stack < page_bytes &&
+         *reinterpret_cast<const uint64_t*>(set) == 1ULL << 31;
+}
+
+bool is_of_libc(const char* path) {
+  const char* name = last_part(path);
+  return begins_with(name, "libc.so") || begins_with(name, "libc-") || begins_with(name, "librt");
+}
+
+// glibc tells the kernel this thread's id with each new timer. It keeps the id beside the word of
+// pthread_once by which the thread was started, in variables that have no names in the library.
+void renew_timer_thread(const Tables& tables, uint32_t before) {
+  uint32_t* found = nullptr;
+  uint64_t end = 0;
+  for (const Area& area : tables.areas) {
+    const bool has_file = area.file != no_index;
+    const bool libc = has_file ? is_of_libc(tables.text(tables.files[area.file].path))
+                               : area.start == end;
+    if (!libc || (area.protection & PROT_WRITE) == 0) continue;
+    end = area.end;
+    auto* const last = reinterpret_cast<uint32_t*>(end) - 1;
+    for (auto* at = reinterpret_cast<uint32_t*>(area.start) + 1; at < last; ++at) {
+      if (*at != before || (at[1] != once_done && at[-1] != once_done)) continue;
+      if (found != nullptr) return;  // it may be neither
+      found = at;
+    }
+  }
+  if (found != nullptr) *found = ids.renewed(before);
+}
+
 const Thread* leader_of(const Tables& tables) {
   for (const Thread& thread : tables.threads) {
     if ((thread.flags & thread_leader) != 0) return &thread;
@@ -152,10 +193,15 @@ void start_threads(const Tables& tables, Trouble& trouble) {
   }
 }
 
+uint32_t new_thread_id(uint32_t before) {
+  return ids.holds(before) ? ids.renewed(before) : 0;
+}
+
 void renew_thread_ids(const Tables& tables) {
   for (const Thread& thread : tables.threads) {
     auto* word = reinterpret_cast<uint32_t*>(thread.clear_tid);
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
+    if (runs_timers(tables, thread)) renew_timer_thread(tables, thread.tid);
   }
   for (const Run& run : tables.runs) {
     const Area& area = area_of(tables.areas, run);

@@ -11,6 +11,7 @@
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/personality.h"
+#include "capture/image/boot/posix_timers.h"
 #include "capture/image/boot/snapshot.h"
 #include "capture/image/boot/watch.h"
 
@@ -47,12 +48,13 @@ void add_notes(const char* given) {
 
 void describe_all(const char* notes, Watching watching, Trouble& trouble) {
   tables.begin();
-  describe_signals(tables);  // timers before what is pending: one that fires between is not lost
+  describe_signals(tables, trouble);
   const KernelAction lent =
       handlers::seen_by_program(static_cast<int>(stopped.signal), stopped.action);
   tables.handlers[stopped.signal - 1] = Handler{lent.handler, lent.flags, lent.restorer, lent.mask};
-  describe_process(stopped, tables, trouble);
+  if (trouble.empty()) describe_process(stopped, tables, trouble);
   describe_threads(stopped, tables);
+  if (trouble.empty()) posix_timers::complete(tables, trouble);
   asyncio::begin();
   if (trouble.empty()) describe_descriptors(tables, trouble);
   add_notes(notes);

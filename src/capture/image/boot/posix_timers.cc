@@ -1,0 +1,176 @@
+#include "capture/image/boot/posix_timers.h"
+
+#include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/files.h"
+
+namespace backstay::image::posix_timers {
+
+namespace {
+
+constexpr uint64_t second = 1'000'000'000;
+constexpr uint32_t tells_nobody = 1;  // SIGEV_NONE
+constexpr uint32_t tells_thread = 4;  // SIGEV_THREAD_ID
+// PR_TIMER_CREATE_RESTORE_IDS, since Linux 6.15. An older kernel counts timers up for each process:
+// those between are made and removed again, so many at most.
+constexpr long exact_numbers = 77;
+constexpr long exact_off = 0;
+constexpr long exact_on = 1;
+constexpr long exact_told = 2;
+constexpr uint32_t counted_most = 4'000'000;
+
+struct Times {
+  uint64_t interval_s, interval_ns, value_s, value_ns;
+};
+
+bool is_posix(const Timer& timer) {
+  return timer.kind == static_cast<uint32_t>(TimerKind::posix);
+}
+
+// A clock of processor time is negative, and has the id of a process or thread above these bits; 0:
+// the one that made the timer.
+constexpr int32_t clock_bits = 7;
+constexpr int32_t clock_of_thread = 4;
+
+uint32_t counted_by(const Timer& timer) {
+  if (timer.clock >= 0) return 0;
+  const auto id = static_cast<uint32_t>(~(timer.clock >> 3));
+  const bool own = (timer.clock & clock_of_thread) != 0 && (timer.notify & tells_thread) != 0;
+  return id == 0 && own ? timer.tid : id;
+}
+
+// ID: 0 / signal: 14/00007ffd... / notify: signal/pid.123 / ClockID: 1
+void take_line(const char* line, Timer& timer) {
+  const char* at = line;
+  if (begins_with(line, "signal: ")) {
+    at += 8;
+    timer.signal = static_cast<uint32_t>(read_decimal(at));
+    if (*at == '/') timer.notify_value = read_hex(++at);
+  } else if (begins_with(line, "notify: ")) {
+    timer.notify = begins_with(at + 8, "none") ? tells_nobody : 0;
+    while (*at != 0 && *at != '.') ++at;
+    if (at > line + 3 && begins_with(at - 3, "tid")) timer.notify |= tells_thread;
+    if (*at == '.') timer.tid = static_cast<uint32_t>(read_decimal(++at));
+  } else if (begins_with(line, "ClockID: ")) {
+    at += begins_with(line + 9, "-") ? 10 : 9;
+    const bool negative = at[-1] == '-';
+    const auto number = static_cast<int32_t>(read_decimal(at));
+    timer.clock = negative ? -number : number;
+  }
+}
+
+// The kernel was built without the file.
+void find_untold(Trouble& trouble) {
+  Times times{};
+  for (long id = 0; id < 1024; ++id) {
+    if (system_call(__NR_timer_gettime, id, address_of(&times)) != 0) continue;
+    trouble << "it has POSIX timers, of which this kernel does not tell (/proc/self/timers)";
+    return;
+  }
+}
+
+void check_number(const Timer& timer, Trouble& trouble) {
+  if (timer.id <= counted_most || system_call(__NR_prctl, exact_numbers, exact_told) >= 0) return;
+  trouble << "POSIX timer " << uint64_t{timer.id} << " cannot come back: a kernel before Linux 6.15 "
+          << "only counts timers, and this number is too high";
+}
+
+void make(const Timer& timer, bool exact, Trouble& trouble) {
+  struct {
+    uint64_t value;
+    uint32_t signal, notify, tid;
+    uint8_t zeros[44];
+  } event{timer.notify_value, timer.signal, timer.notify, 0, {}};
+  if ((timer.notify & tells_thread) != 0) event.tid = new_thread_id(timer.tid);
+  if (event.tid == 0) event.notify &= ~tells_thread;
+  // The thread that it tells has ended.
+  if (event.notify != timer.notify) event.notify = tells_nobody;
+  int32_t clock = timer.clock;
+  if (const uint32_t id = counted_by(timer); id != 0) {
+    clock = (~static_cast<int32_t>(new_thread_id(id)) << 3) | (clock & clock_bits);
+  }
+  for (;;) {
+    uint32_t id = timer.id;  // what an older kernel finds there does not matter
+    const long wrong = system_call(__NR_timer_create, clock, address_of(&event), address_of(&id));
+    if (wrong == 0 && id == timer.id) return;
+    if (wrong == 0) system_call(__NR_timer_delete, id);
+    if (wrong == 0 && id < timer.id && !exact) continue;
+    trouble << "POSIX timer " << uint64_t{timer.id} << " cannot be made again (error " << -wrong
+            << ")";
+    return;
+  }
+}
+
+}  // namespace
+
+void describe(Tables& tables, Trouble& trouble) {
+  Lines lines("/proc/self/timers");
+  if (!lines.good()) return find_untold(trouble);
+  Timer* timer = nullptr;
+  while (const char* line = lines.next()) {
+    if (!begins_with(line, "ID: ")) {
+      if (timer != nullptr) take_line(line, *timer);
+      continue;
+    }
+    timer = tables.timers.add();
+    if (timer == nullptr) {
+      trouble << "it has more than " << tables.timers.room() << " timers";
+      return;
+    }
+    const char* at = line + 4;
+    timer->kind = static_cast<uint32_t>(TimerKind::posix);
+    timer->id = static_cast<uint32_t>(read_decimal(at));
+    Times times{};
+    system_call(__NR_timer_gettime, timer->id, address_of(&times));
+    timer->interval_ns = times.interval_s * second + times.interval_ns;
+    timer->value_ns = times.value_s * second + times.value_ns;
+  }
+}
+
+void complete(Tables& tables, Trouble& trouble) {
+  const auto thread_of = [&](uint32_t tid) -> Thread* {
+    for (Thread& thread : tables.threads) {
+      if (thread.tid == tid) return &thread;
+    }
+    return nullptr;
+  };
+  for (Timer& timer : tables.timers) {
+    if (!is_posix(timer)) continue;
+    check_number(timer, trouble);
+    const uint32_t counts = counted_by(timer);
+    if (counts != 0 && counts != tables.identity.pid && thread_of(counts) == nullptr) {
+      trouble << "POSIX timer " << uint64_t{timer.id} << " runs on the processor time of "
+              << uint64_t{counts} << ", which is another process or a thread that has ended";
+    }
+    if (!trouble.empty()) return;
+    if (timer.signal == 0 || (timer.notify & tells_nobody) != 0) continue;
+    Thread* told = thread_of(timer.tid);
+    const bool to_one = (timer.notify & tells_thread) != 0;
+    if (to_one && told == nullptr) continue;
+    uint64_t& pending = to_one ? told->pending : tables.identity.pending;
+    const uint64_t bit = 1ULL << (timer.signal - 1);
+    if ((pending & bit) != 0) timer.value_ns = 1;
+    pending &= ~bit;
+  }
+}
+
+// The kernel tells the newest first, and an older one counts.
+void make(const Tables& tables, Trouble& trouble) {
+  const bool exact = system_call(__NR_prctl, exact_numbers, exact_on) == 0;
+  for (uint64_t i = tables.timers.size(); i > 0 && trouble.empty(); --i) {
+    const Timer& timer = tables.timers[i - 1];
+    if (is_posix(timer)) make(timer, exact, trouble);
+  }
+  system_call(__NR_prctl, exact_numbers, exact_off);
+}
+
+void start(const Tables& tables) {
+  for (const Timer& timer : tables.timers) {
+    if (!is_posix(timer)) continue;
+    const Times times{timer.interval_ns / second, timer.interval_ns % second,
+                      timer.value_ns / second, timer.value_ns % second};
+    const long wrong = system_call(__NR_timer_settime, timer.id, 0, address_of(&times), 0);
+    if (wrong != 0) give_up(Text() << "POSIX timer " << uint64_t{timer.id} << " cannot be set", 78);
+  }
+}
+
+}  // namespace backstay::image::posix_timers

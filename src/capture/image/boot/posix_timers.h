@@ -1,0 +1,20 @@
+// POSIX timers (timer_create(2)). The kernel tells what a timer is, but not whether it was set to a
+// moment, nor how often it ran off while its signal waited. So a timer comes back with what is left,
+// and where its signal waits it runs off at once.
+#pragma once
+
+#include "capture/image/boot/tables.h"
+
+namespace backstay::image::posix_timers {
+
+// A cut: first the timers, then what waits for the process and its threads, then complete(): one
+// that runs off between is not lost. Trouble: a timer that could not come back.
+void describe(Tables& tables, Trouble& trouble);
+void complete(Tables& tables, Trouble& trouble);
+
+// A restart, once the new threads' ids are known: makes them, under the numbers that they had.
+void make(const Tables& tables, Trouble& trouble);
+// Lets them run.
+void start(const Tables& tables);
+
+}  // namespace backstay::image::posix_timers
