@@ -6,8 +6,8 @@
 #include "program.h"
 
 #define KINDS 24
-static pthread_mutex_t all[KINDS], wanted[2], left_behind;
-static unsigned taken[2];
+static pthread_mutex_t all[KINDS], wanted[4], left_behind;
+static unsigned taken[4];
 
 static void make(pthread_mutex_t* mutex, int type, int robust, int protocol, int shared) {
   pthread_mutexattr_t kind;
@@ -58,19 +58,19 @@ static void* try_all(void* argument) {
 }
 
 int main(void) {
-  pthread_t threads[4], other;
+  pthread_t threads[8], other;
   for (int i = 0; i < KINDS; ++i) {
     make(&all[i], i % 3, i / 3 & 1, i / 6 & 1 ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE, i / 12);
     lock(&all[i]);
   }
-  for (int i = 0; i < 2; ++i) {
-    make(&wanted[i], PTHREAD_MUTEX_NORMAL, i, PTHREAD_PRIO_INHERIT, 0);
+  for (int i = 0; i < 4; ++i) {
+    make(&wanted[i], i, i > 0, i < 2 ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE, 0);
   }
   make(&left_behind, PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE, 0);
   pthread_create(&other, NULL, end_with_it, &left_behind);
   pthread_join(other, NULL);
   need(pthread_mutex_lock(&left_behind) == EOWNERDEAD, "its owner has ended");
-  for (int i = 0; i < 4; ++i) pthread_create(&threads[i], NULL, take, &wanted[i % 2]);
+  for (int i = 0; i < 8; ++i) pthread_create(&threads[i], NULL, take, &wanted[i % 4]);
   for (int step = 0; step < STEPS; ++step) {
     for (int i = 0; i < KINDS; ++i) use(i);
     pthread_create(&other, NULL, try_all, NULL);
@@ -78,9 +78,9 @@ int main(void) {
     step_done(step, (uint64_t)step);
     rest();
   }
-  for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 8; ++i) pthread_join(threads[i], NULL);
   need(pthread_mutex_consistent(&left_behind) == 0, "it becomes consistent");
   need(pthread_mutex_unlock(&left_behind) == 0, "and is unlocked");
-  printf("taken %u %u\n", taken[0], taken[1]);
+  for (int i = 0; i < 4; ++i) printf("taken %u\n", taken[i]);
   return 0;
 }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t stack_bytes = 16 << 10;
 constexpr uint32_t rseq_signature = 0x53053053;
+constexpr uint64_t lock_bytes = 40;
 constexpr uint32_t once_done = 2;  // of pthread_once
 
 NewIds ids;
@@ -116,6 +117,40 @@ LockRange lock_range(const Area& area, const Run& run) {
   return LockRange{run.address, end, more ? end + page_bytes : end};
 }
 
+// Of the kernel, or just behind one.
+bool is_at_call(uint64_t instruction) {
+  constexpr uint16_t call = 0x050f;
+  const auto* at = reinterpret_cast<const uint16_t*>(instruction);
+  return at[0] == call || at[-1] == call;
+}
+
+bool may_be_lock(const Tables& tables, uint64_t at) {
+  const auto ends_before = [&](const Run& run) { return end_of(run) <= at; };
+  const Run* run = find_first(tables.runs, ends_before);
+  return at % 8 == 0 && run != tables.runs.end() && run->address <= at &&
+         end_of(*run) - at >= lock_bytes && may_hold_locks(area_of(tables.areas, *run));
+}
+
+// A thread that was stopped while it takes or gives back a lock has the address in a register. While
+// it waits in the kernel, libc has the thread's id at hand: in another register, or on the stack.
+void renew_under_way(const Tables& tables, const Thread& thread) {
+  uint64_t(&registers)[registers_count] = reinterpret_cast<Context*>(thread.frame)->registers;
+  bool waits = false;
+  for (uint32_t i = 0; i < registers_count; ++i) {
+    if (!may_be_lock(tables, registers[i])) continue;
+    const bool knows = renew_lock_under_way(registers[i], thread.tid, ids);
+    waits = waits || (knows && i == reg_rdi && is_at_call(registers[reg_rip]));
+  }
+  if (!waits) return;
+  for (uint64_t& one : registers) {
+    if (one == thread.tid) one = ids.renewed(thread.tid);
+  }
+  auto* const stack = reinterpret_cast<uint32_t*>(registers[reg_rsp]);
+  for (int i = 0; i < 32; ++i) {
+    if (stack[i] == thread.tid) stack[i] = ids.renewed(thread.tid);
+  }
+}
+
 // The thread in which glibc runs functions of timers (SIGEV_THREAD) waits for signal 32 alone.
 bool runs_timers(const Tables& tables, const Thread& thread) {
   const auto is_told = [&](const Timer& timer) {
@@ -201,6 +236,7 @@ void renew_thread_ids(const Tables& tables) {
   for (const Thread& thread : tables.threads) {
     auto* word = reinterpret_cast<uint32_t*>(thread.clear_tid);
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
+    renew_under_way(tables, thread);
     if (runs_timers(tables, thread)) renew_timer_thread(tables, thread.tid);
   }
   for (const Run& run : tables.runs) {

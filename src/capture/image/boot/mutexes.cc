@@ -109,6 +109,15 @@ uint32_t NewIds::renewed(uint32_t before) const {
   return before;
 }
 
+bool renew_lock_under_way(uint64_t at, uint32_t owner, const NewIds& ids) {
+  auto& mutex = *reinterpret_cast<Mutex*>(at);
+  if ((mutex.kind & ~kind_known) != 0 || !lock_knows(mutex)) return false;
+  if (owner_of(mutex) != owner || is_held(mutex)) return true;
+  if (mutex.owner == owner) mutex.owner = ids.renewed(owner);
+  mutex.lock = (mutex.lock & ~lock_owner) | ids.renewed(owner);
+  return true;
+}
+
 void renew_locks(const LockRange& range, const NewIds& ids) {
   for (uint64_t at = range.start; at < range.end; at += 8) {
     const uint64_t left = range.readable_end - at;
