@@ -2,6 +2,7 @@
 // process's first, on the boot program's own stack.
 #pragma once
 
+#include "capture/image/boot/attributes.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/sink.h"
 #include "capture/image/boot/tables.h"
@@ -62,10 +63,10 @@ void cut_back(const Descriptor& one, long fd);
 // Moves a descriptor to a number above all of the image, and closes the old one. The new number, or
 // a negative error.
 long lift_descriptor(long fd);
-// Copies the image's note of this name; false: it has none.
-bool note_of(const Tables& tables, const char* name, char* room, size_t bytes);
 void set_signals(const Tables& tables);
 void set_timers(const Tables& tables);
+// Limits, priorities and such of the process and its threads (attributes.h).
+void take_attributes(const Tables& tables, attributes::When when, Text& missing);
 // Lets all threads go on, the calling one as the image's leader. Does not return.
 [[noreturn]] void go_on(const Tables& tables);
 

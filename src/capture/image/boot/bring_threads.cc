@@ -7,6 +7,7 @@
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/mutexes.h"
 #include "capture/image/boot/personality.h"
+#include "capture/image/boot/rights.h"
 #include "capture/image/boot/stop.h"
 #include "capture/image/boot/thread.h"
 
@@ -91,6 +92,7 @@ void thread_main(void* argument) {
   wait_while(&filled, 0);
   const Thread thread = *static_cast<const Thread*>(argument);
   become(thread);
+  rights::take(thread.tid);
   __atomic_fetch_add(&ready, 1, __ATOMIC_ACQ_REL);
   wake_all(&ready);
   wait_while(&go, 0);
@@ -245,6 +247,10 @@ void renew_thread_ids(const Tables& tables) {
   }
 }
 
+void take_attributes(const Tables& tables, attributes::When when, Text& missing) {
+  attributes::take(when, tables, [](uint32_t before) { return ids.renewed(before); }, missing);
+}
+
 void go_on(const Tables& tables) {
   const Thread* leader = leader_of(tables);
   const uint64_t others = tables.threads.size() - (leader != nullptr ? 1 : 0);
@@ -258,9 +264,13 @@ void go_on(const Tables& tables) {
   }
   send_process_pending(tables.identity.pending);
   const uint64_t frame = leader != nullptr ? leader->frame : 0;
+  Text known;
+  take_attributes(tables, attributes::When::at_last, known);
+  if (leader != nullptr) rights::take(leader->tid);
+  open_control();
+  rights::complete();
   __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
   wake_all(&go);
-  open_control();
   if (frame == 0) {
     for (;;) system_call(__NR_exit, 0);  // the leader had ended: only the others go on
   }

@@ -2,6 +2,7 @@
 
 #include "capture/image/boot/areas.h"
 #include "capture/image/boot/asyncio.h"
+#include "capture/image/boot/attributes.h"
 #include "capture/image/boot/children.h"
 #include "capture/image/boot/contents.h"
 #include "capture/image/boot/describe.h"
@@ -10,8 +11,10 @@
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/nameless.h"
+#include "capture/image/boot/notes.h"
 #include "capture/image/boot/personality.h"
 #include "capture/image/boot/posix_timers.h"
+#include "capture/image/boot/rights.h"
 #include "capture/image/boot/snapshot.h"
 #include "capture/image/boot/watch.h"
 
@@ -34,16 +37,20 @@ struct Position {
 Position position;
 
 // With those of our own, so that a restart knows which MPI the process needs and which process id
-// its event loops remember.
-void add_notes(const char* given) {
-  static char all[notes_max + sizeof "mpi=\n" + 128];
+// its event loops remember; and of the threads and their attributes.
+void describe_notes(const char* given, Trouble& trouble) {
+  NotesWriter notes(tables);
+  notes.add(given);
+  if (lower_library() != nullptr) notes.add("mpi", 0, lower_library());
   Text own;
-  if (lower_library() != nullptr) own << "mpi=" << lower_library() << "\n";
   asyncio::add_note(own);
   personality::add_note(own);
-  copy_text(all, sizeof all, given);
-  copy_text(all + strlen(all), own.size() + 1, own.c_str());
-  if (all[0] != 0) tables.identity.notes = tables.add_text(all);
+  notes.add(own.c_str());
+  describe_threads(stopped, tables, notes);
+  posix_timers::complete(tables, trouble);
+  rights::add_notes(stopped, notes);
+  attributes::add_notes(stopped, notes);
+  notes.end(trouble);
 }
 
 void describe_all(const char* notes, Watching watching, Trouble& trouble) {
@@ -53,11 +60,9 @@ void describe_all(const char* notes, Watching watching, Trouble& trouble) {
       handlers::seen_by_program(static_cast<int>(stopped.signal), stopped.action);
   tables.handlers[stopped.signal - 1] = Handler{lent.handler, lent.flags, lent.restorer, lent.mask};
   if (trouble.empty()) describe_process(stopped, tables, trouble);
-  describe_threads(stopped, tables);
-  if (trouble.empty()) posix_timers::complete(tables, trouble);
   asyncio::begin();
   if (trouble.empty()) describe_descriptors(tables, trouble);
-  add_notes(notes);
+  if (trouble.empty()) describe_notes(notes, trouble);
   if (trouble.empty()) contents::open(tables, trouble);
   if (trouble.empty()) describe_areas(tables, watching, trouble);
   if (trouble.empty()) nameless::refuse_many(tables, trouble);
@@ -206,6 +211,7 @@ void begin_cut(const CutWishes& wishes, CutResult& result, Trouble& trouble) {
   result.refused = refuse_at_once(wishes.tersely, trouble);
   if (!trouble.empty()) return;
   arena::end();  // what is left of a restart
+  const rights::Look look;
   if (const long wrong = arena::begin(); wrong != 0) {
     trouble << "memory for the image's tables cannot be mapped (error " << -wrong
             << "); is the program's memory limited (ulimit)?";

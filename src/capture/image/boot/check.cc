@@ -134,23 +134,6 @@ void compare_all(const Tables& tables, bool programs, Trouble& trouble) {
 }
 }  // namespace
 
-// Lines `name=text`.
-bool note_of(const Tables& tables, const char* name, char* room, size_t bytes) {
-  if (tables.identity.notes == 0) return false;
-  const size_t size = strlen(name);
-  for (const char* at = tables.text(tables.identity.notes); *at != 0;) {
-    const char* end = at;
-    while (*end != 0 && *end != '\n') ++end;
-    if (begins_with(at, name) && at[size] == '=') {
-      const auto length = static_cast<size_t>(end - at) - size - 1;
-      copy_text(room, length + 1 < bytes ? length + 1 : bytes, at + size + 1);
-      return true;
-    }
-    at = *end == 0 ? end : end + 1;
-  }
-  return false;
-}
-
 void check_machine(const Tables& tables, Trouble& trouble) {
   const Identity& saved = tables.identity;
   uint32_t features[features_count] = {};

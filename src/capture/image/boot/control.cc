@@ -1,5 +1,6 @@
 #include "capture/image/boot/control.h"
 
+#include "capture/image/boot/attributes.h"
 #include "capture/image/boot/capture.h"
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/copy_sum.h"
@@ -7,6 +8,7 @@
 #include "capture/image/boot/handover.h"
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/process.h"
+#include "capture/image/boot/rights.h"
 #include "capture/image/boot/thread.h"
 #include "capture/image/boot/watch.h"
 
@@ -186,7 +188,7 @@ void serve_by_hand() {
 
 bool by_companion = false;
 uint32_t open = 0;
-uint32_t alone = 0;
+uint32_t alone = 0;  // 1: it has closed the program's descriptors; 2: it has the program's rights
 
 // This thread keeps no copy of the program's descriptors: what the program closes, from its first
 // instruction on, shall be closed.
@@ -203,8 +205,12 @@ void close_others() {
 
 [[noreturn]] void control_main(void*) {
   close_others();
+  attributes::be_as_parent();
   handover::open();
   wait_while(&open, 0);
+  rights::take_as_first();
+  __atomic_store_n(&alone, 2, __ATOMIC_RELEASE);
+  wake_all(&alone);
   by_companion ? serve_companion() : serve_by_hand();
   handover::end();
   for (;;) system_call(__NR_pause);  // all signals are blocked: it sleeps until the process ends
@@ -240,6 +246,7 @@ void wait_for_control() {
 void open_control() {
   __atomic_store_n(&open, 1, __ATOMIC_RELEASE);
   wake_all(&open);
+  if (requests >= 0) wait_while(&alone, 1);
 }
 
 }  // namespace backstay::image

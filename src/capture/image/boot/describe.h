@@ -3,6 +3,7 @@
 // Called by the control thread, while all others are parked.
 #pragma once
 
+#include "capture/image/boot/notes.h"
 #include "capture/image/boot/pages.h"
 #include "capture/image/boot/stop.h"
 #include "capture/image/boot/tables.h"
@@ -10,7 +11,8 @@
 namespace backstay::image {
 
 void describe_process(const Stopped& stopped, Tables& tables, Trouble& trouble);  // identity
-void describe_threads(const Stopped& stopped, Tables& tables);
+// Also their rights, as notes.
+void describe_threads(const Stopped& stopped, Tables& tables, NotesWriter& notes);
 void describe_signals(Tables& tables, Trouble& trouble);  // handlers, timers
 void describe_descriptors(Tables& tables, Trouble& trouble);
 void describe_areas(Tables& tables, Watching watching, Trouble& trouble);  // areas, files, runs

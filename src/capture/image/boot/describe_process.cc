@@ -4,6 +4,7 @@
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/process.h"
+#include "capture/image/boot/rights.h"
 
 namespace backstay::image {
 
@@ -83,7 +84,7 @@ void describe_process(const Stopped&, Tables& tables, Trouble& trouble) {
   identity.notes = 0;
 }
 
-void describe_threads(const Stopped& stopped, Tables& tables) {
+void describe_threads(const Stopped& stopped, Tables& tables, NotesWriter& notes) {
   const auto leader = static_cast<uint32_t>(system_call(__NR_getpid));
   for (uint64_t i = 0; i < stopped.count; ++i) {
     const Parked& parked = stopped.threads[i];
@@ -104,6 +105,7 @@ void describe_threads(const Stopped& stopped, Tables& tables) {
     while (const char* line = lines.next()) {
       if (begins_with(line, "Name:\t")) copy_text(out.name, sizeof out.name, line + 6);
       out.pending = value_of(line, "SigPnd:", true, out.pending);
+      rights::add_line(line, i == 0 ? 0 : parked.tid, notes);
     }
   }
 }

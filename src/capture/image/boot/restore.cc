@@ -23,6 +23,7 @@
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/outputs.h"
 #include "capture/image/boot/posix_timers.h"
+#include "capture/image/boot/rights.h"
 #include "capture/image/boot/watch.h"
 
 namespace backstay::image {
@@ -99,6 +100,8 @@ void remember_process() {
   remember_own_file();
 }
 
+Text missing;  // what the program had, and is not allowed here
+
 // Of the real MPI; empty: the program had no lower half.
 char real_library[64];
 
@@ -118,6 +121,7 @@ void check_all() {
   check(trouble);
   check_files(tables, trouble);
   if (trouble.empty()) check_descriptors(tables, trouble);
+  if (trouble.empty()) rights::check(tables, trouble, missing);
   check(trouble, Refused::image);
 }
 
@@ -163,6 +167,7 @@ void wait_for_others() {
 [[noreturn]] void start_again(Options& options) {
   Trouble trouble;
   const bool lower = real_library[0] != 0;
+  take_attributes(tables, attributes::When::before_all, missing);
   clear_descriptors(tables, lower, options.control, trouble);
   control = options.control;
   check(trouble);
@@ -173,8 +178,11 @@ void wait_for_others() {
   open_descriptors(tables, trouble);
   check(trouble, Refused::image);
   set_signals(tables);
+  take_attributes(tables, attributes::When::once_there, missing);
   if (by_companion) {
-    companion::answer(control, trouble);
+    static Answer said;
+    copy_text(said.why, sizeof said.why, missing.c_str());
+    companion::answer(control, said);
     wait_for_others();
   }
   start_control(options);

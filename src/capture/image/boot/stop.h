@@ -34,10 +34,13 @@ struct Parked {
   uint64_t fs = 0, gs = 0;
   uint64_t clear_tid = 0;
   uint64_t robust_list = 0, robust_bytes = 0;
+  // What only the thread itself is told.
+  uint64_t securebits = 0, slack = 0;
+  uint32_t death_signal = 0;
 };
 
 struct Stopped {
-  Parked* threads = nullptr;
+  Parked* threads = nullptr;  // the process's first comes first
   uint64_t count = 0;
   uint64_t signal = 0;
   KernelAction action;  // the program's own for that signal

@@ -24,7 +24,8 @@
 //   base     after the last take: the object's chunks, in the memory that comes along (KeptChunk
 //            each, in order); those that hold pages alone may be kept by the next cut. Tells
 //            whether the program's writes are watched from now on
-//   ready    does all else that may fail: the lower half, descriptors, signal handlers
+//   ready    does all else that may fail: the lower half, descriptors, signal handlers. `why` names
+//            attributes of the process that are not allowed here; empty: there are none
 //   go       lets the program go on; it has no answer
 // A companion that ends lets stopped threads go on: the program then runs without being saved. A
 // process whose companion ends before `go` ends too.
