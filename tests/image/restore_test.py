@@ -97,6 +97,10 @@ class Restore(unittest.TestCase):
     def test_signals(self):
         self.go_on([PROGRAMS / "image_signals"], first_s=(0.02, 0.15))
 
+    def test_queued_signals(self):
+        """They come in their order, with what their senders have told."""
+        self.go_on([PROGRAMS / "image_queued"], first_s=(0.02, 0.15))
+
     def test_locks(self):
         """Held mutexes of every kind that knows its owner."""
         self.go_on([PROGRAMS / "image_locks"], first_s=(0.02, 0.15))

@@ -1,12 +1,12 @@
 #include <linux/mman.h>
 #include <linux/prctl.h>
-#include <signal.h>
 
 #include "capture/image/boot/areas.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/mutexes.h"
 #include "capture/image/boot/personality.h"
+#include "capture/image/boot/queued_signals.h"
 #include "capture/image/boot/rights.h"
 #include "capture/image/boot/stop.h"
 #include "capture/image/boot/thread.h"
@@ -40,30 +40,6 @@ void register_rseq(const Thread& thread) {
   system_call(__NR_rseq, static_cast<long>(at), bytes, 0, rseq_signature);
 }
 
-// These signals were meant for the life that was saved. A launcher ends its ranks by SIGTERM; if a
-// version brought that signal back, it would end each life that goes on from it.
-bool asks_to_end(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-}
-
-// Those of the whole process: whichever thread does not block them gets them.
-void send_process_pending(uint64_t pending) {
-  const long process = system_call(__NR_getpid);
-  for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
-    if ((pending >> (signal - 1) & 1) == 0 || asks_to_end(signal)) continue;
-    system_call(__NR_kill, process, signal);
-  }
-}
-
-// Signals that wait for this thread: they are blocked now, and as its mask says later.
-void send_pending(uint64_t pending, long process, long tid) {
-  for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
-    if ((pending >> (signal - 1) & 1) != 0) {
-      system_call(__NR_tgkill, process, tid, signal);
-    }
-  }
-}
-
 void become(const Thread& thread) {
   personality::take();
   system_call(__NR_arch_prctl, set_fs, static_cast<long>(thread.fs));
@@ -73,7 +49,7 @@ void become(const Thread& thread) {
               static_cast<long>(thread.robust_bytes));
   register_rseq(thread);
   system_call(__NR_prctl, PR_SET_NAME, address_of(thread.name));
-  send_pending(thread.pending, system_call(__NR_getpid), sys_thread_id());
+  queued_signals::bring_back(*image, thread);
 }
 
 [[noreturn]] void return_to(uint64_t frame) {
@@ -153,19 +129,9 @@ void renew_under_way(const Tables& tables, const Thread& thread) {
   }
 }
 
-// The thread in which glibc runs functions of timers (SIGEV_THREAD) waits for signal 32 alone.
-bool runs_timers(const Tables& tables, const Thread& thread) {
-  const auto is_told = [&](const Timer& timer) {
-    return timer.notify == 4 && timer.signal == 32 && timer.tid == thread.tid;
-  };
-  for (const Timer& timer : tables.timers) {
-    if (is_told(timer)) return true;
-  }
-  const uint64_t set = thread.registers[reg_rdi];
-  const uint64_t from_stack = set - thread.registers[reg_rsp];  // huge, if it lies below
-  return thread.registers[reg_rax] == __NR_rt_sigtimedwait && from_stack < page_bytes &&
-         *reinterpret_cast<const uint64_t*>(set) == 1ULL << 31;
-}
+// The thread in which glibc runs functions of timers (SIGEV_THREAD) blocks signal 32, which it hides
+// from programs.
+bool may_run_timers(const Thread& thread) { return (thread.mask >> 31 & 1) != 0; }
 
 bool is_of_libc(const char* path) {
   const char* name = last_part(path);
@@ -239,7 +205,7 @@ void renew_thread_ids(const Tables& tables) {
     auto* word = reinterpret_cast<uint32_t*>(thread.clear_tid);
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
     renew_under_way(tables, thread);
-    if (runs_timers(tables, thread)) renew_timer_thread(tables, thread.tid);
+    if (may_run_timers(thread)) renew_timer_thread(tables, thread.tid);
   }
   for (const Run& run : tables.runs) {
     const Area& area = area_of(tables.areas, run);
@@ -262,7 +228,7 @@ void go_on(const Tables& tables) {
     if (seen == others) break;
     wait_while(&ready, seen);
   }
-  send_process_pending(tables.identity.pending);
+  queued_signals::bring_back(tables);
   const uint64_t frame = leader != nullptr ? leader->frame : 0;
   Text known;
   take_attributes(tables, attributes::When::at_last, known);

@@ -14,6 +14,7 @@
 #include "capture/image/boot/notes.h"
 #include "capture/image/boot/personality.h"
 #include "capture/image/boot/posix_timers.h"
+#include "capture/image/boot/queued_signals.h"
 #include "capture/image/boot/rights.h"
 #include "capture/image/boot/snapshot.h"
 #include "capture/image/boot/watch.h"
@@ -47,7 +48,8 @@ void describe_notes(const char* given, Trouble& trouble) {
   personality::add_note(own);
   notes.add(own.c_str());
   describe_threads(stopped, tables, notes);
-  posix_timers::complete(tables, trouble);
+  posix_timers::check(tables, trouble);
+  if (trouble.empty()) queued_signals::add_notes(tables, notes, trouble);
   rights::add_notes(stopped, notes);
   attributes::add_notes(stopped, notes);
   notes.end(trouble);

@@ -74,6 +74,13 @@ void check_number(const Timer& timer, Trouble& trouble) {
           << "only counts timers, and this number is too high";
 }
 
+const Thread* thread_of(const Tables& tables, uint32_t tid) {
+  for (const Thread& thread : tables.threads) {
+    if (thread.tid == tid) return &thread;
+  }
+  return nullptr;
+}
+
 void make(const Timer& timer, bool exact, Trouble& trouble) {
   struct {
     uint64_t value;
@@ -126,25 +133,32 @@ void describe(Tables& tables, Trouble& trouble) {
   }
 }
 
-void complete(Tables& tables, Trouble& trouble) {
-  const auto thread_of = [&](uint32_t tid) -> Thread* {
-    for (Thread& thread : tables.threads) {
-      if (thread.tid == tid) return &thread;
-    }
-    return nullptr;
-  };
-  for (Timer& timer : tables.timers) {
-    if (!is_posix(timer)) continue;
+void check(const Tables& tables, Trouble& trouble) {
+  for (const Timer& timer : tables.timers) {
+    if (!is_posix(timer) || !trouble.empty()) continue;
     check_number(timer, trouble);
     const uint32_t counts = counted_by(timer);
-    if (counts != 0 && counts != tables.identity.pid && thread_of(counts) == nullptr) {
-      trouble << "POSIX timer " << uint64_t{timer.id} << " runs on the processor time of "
-              << uint64_t{counts} << ", which is another process or a thread that has ended";
-    }
-    if (!trouble.empty()) return;
-    if (timer.signal == 0 || (timer.notify & tells_nobody) != 0) continue;
-    Thread* told = thread_of(timer.tid);
+    if (counts == 0 || counts == tables.identity.pid || thread_of(tables, counts) != nullptr)
+      continue;
+    trouble << "POSIX timer " << uint64_t{timer.id} << " runs on the processor time of "
+            << uint64_t{counts} << ", which is another process or a thread that has ended";
+  }
+}
+
+bool run_off_at_once(Tables& tables, uint32_t id) {
+  for (Timer& timer : tables.timers) {
+    if (!is_posix(timer) || timer.id != id) continue;
+    timer.value_ns = 1;
+    return true;
+  }
+  return false;
+}
+
+void take_signals(Tables& tables) {
+  for (Timer& timer : tables.timers) {
+    if (!is_posix(timer) || timer.signal == 0 || (timer.notify & tells_nobody) != 0) continue;
     const bool to_one = (timer.notify & tells_thread) != 0;
+    Thread* told = const_cast<Thread*>(thread_of(tables, timer.tid));
     if (to_one && told == nullptr) continue;
     uint64_t& pending = to_one ? told->pending : tables.identity.pending;
     const uint64_t bit = 1ULL << (timer.signal - 1);

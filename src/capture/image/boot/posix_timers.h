@@ -7,10 +7,15 @@
 
 namespace backstay::image::posix_timers {
 
-// A cut: first the timers, then what waits for the process and its threads, then complete(): one
-// that runs off between is not lost. Trouble: a timer that could not come back.
+// A cut: first the timers, then the signals that wait: one that runs off between is not lost.
+// Trouble: a timer that could not come back.
 void describe(Tables& tables, Trouble& trouble);
-void complete(Tables& tables, Trouble& trouble);
+// Once the threads are known.
+void check(const Tables& tables, Trouble& trouble);
+// The signal of this timer waits. False: there is no such timer any more.
+bool run_off_at_once(Tables& tables, uint32_t id);
+// Where only the numbers of those that wait are known: takes timers' signals out of them.
+void take_signals(Tables& tables);
 
 // A restart, once the new threads' ids are known: makes them, under the numbers that they had.
 void make(const Tables& tables, Trouble& trouble);
