@@ -9,7 +9,7 @@
 
 enum { FIRST, SECOND, OF_PROCESS, OF_THREAD, TO_THREAD, COUNTED };
 static _Atomic unsigned fired[COUNTED], called;
-static _Atomic pid_t other;
+static _Atomic int ready;
 static pthread_t other_thread;
 static const struct itimerspec often = {{0, 3000000}, {0, 3000000}}, far = {{0, 0}, {5000, 0}};
 
@@ -26,17 +26,6 @@ static void on_call(union sigval value) {
   called++;
 }
 
-// Uses time of the processor, and hears no signal but that of its own timer.
-static void* spin(void* argument) {
-  sigset_t all;
-  sigfillset(&all);
-  sigdelset(&all, SIGRTMIN + 2);
-  pthread_sigmask(SIG_SETMASK, &all, NULL);
-  other = gettid();
-  for (uint64_t sum = 1;;) sum = work(sum, 1);
-  return argument;
-}
-
 static timer_t start(clockid_t clock, int notify, int number, int value,
                      const struct itimerspec* when) {
   struct sigevent event = {0};
@@ -45,10 +34,23 @@ static timer_t start(clockid_t clock, int notify, int number, int value,
   event.sigev_signo = number;
   event.sigev_value.sival_int = value;
   event.sigev_notify_function = on_call;
-  if (notify == SIGEV_THREAD_ID) event._sigev_un._tid = other;
+  if (notify == SIGEV_THREAD_ID) event._sigev_un._tid = gettid();
   need(timer_create(clock, &event, &timer) == 0, "timer_create");
   need(timer_settime(timer, 0, when, NULL) == 0, "timer_settime");
   return timer;
+}
+
+// Uses time of the processor, and hears no signal but that of its own timer.
+static void* spin(void* argument) {
+  sigset_t all;
+  sigfillset(&all);
+  sigdelset(&all, SIGRTMIN + 2);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  // At once: a restart gives this thread another id.
+  start(CLOCK_MONOTONIC, SIGEV_THREAD_ID, SIGRTMIN + 2, TO_THREAD, &often);
+  ready = 1;
+  for (uint64_t sum = 1;;) sum = work(sum, 1);
+  return argument;
 }
 
 static void wait_for(_Atomic unsigned* counter, const char* what) {
@@ -73,7 +75,7 @@ int main(void) {
   sigaddset(&waits, SIGRTMIN + 3);
   pthread_sigmask(SIG_BLOCK, &waits, NULL);
   need(pthread_create(&other_thread, NULL, spin, NULL) == 0, "pthread_create");
-  while (other == 0) continue;
+  while (!ready) continue;
   pthread_getcpuclockid(other_thread, &clock);
   const int number = SIGRTMIN + 1;
   const timer_t none = start(CLOCK_REALTIME, SIGEV_NONE, 0, 0, &far);
@@ -84,7 +86,6 @@ int main(void) {
   timer_delete(gone);
   start(clock, SIGEV_SIGNAL, number, OF_THREAD, &often);
   start(CLOCK_BOOTTIME, SIGEV_THREAD, 0, 7, &often);
-  start(CLOCK_MONOTONIC, SIGEV_THREAD_ID, SIGRTMIN + 2, TO_THREAD, &often);
   const struct itimerspec once = {{0, 0}, {0, 1}};
   start(CLOCK_MONOTONIC, SIGEV_SIGNAL, SIGRTMIN + 3, 43, &once);
   for (int step = 0; step < STEPS; ++step) {
