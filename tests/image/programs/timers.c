@@ -46,8 +46,11 @@ static void* spin(void* argument) {
   sigfillset(&all);
   sigdelset(&all, SIGRTMIN + 2);
   pthread_sigmask(SIG_SETMASK, &all, NULL);
-  // At once: a restart gives this thread another id.
+  // At once: a restart gives this thread another id, which its clock has inside.
   start(CLOCK_MONOTONIC, SIGEV_THREAD_ID, SIGRTMIN + 2, TO_THREAD, &often);
+  clockid_t clock;
+  pthread_getcpuclockid(pthread_self(), &clock);
+  start(clock, SIGEV_SIGNAL, SIGRTMIN + 1, OF_THREAD, &often);
   ready = 1;
   for (uint64_t sum = 1;;) sum = work(sum, 1);
   return argument;
@@ -69,14 +72,12 @@ static uint64_t left_of(timer_t timer) {
 int main(void) {
   struct sigaction action = {.sa_sigaction = on_timer, .sa_flags = SA_SIGINFO | SA_RESTART};
   sigset_t waits;
-  clockid_t clock;
   for (int i = 1; i <= 2; ++i) need(sigaction(SIGRTMIN + i, &action, NULL) == 0, "sigaction");
   sigemptyset(&waits);
   sigaddset(&waits, SIGRTMIN + 3);
   pthread_sigmask(SIG_BLOCK, &waits, NULL);
   need(pthread_create(&other_thread, NULL, spin, NULL) == 0, "pthread_create");
   while (!ready) continue;
-  pthread_getcpuclockid(other_thread, &clock);
   const int number = SIGRTMIN + 1;
   const timer_t none = start(CLOCK_REALTIME, SIGEV_NONE, 0, 0, &far);
   const timer_t gone = start(CLOCK_MONOTONIC, SIGEV_SIGNAL, number, -1, &far);
@@ -84,7 +85,6 @@ int main(void) {
   start(CLOCK_REALTIME, SIGEV_SIGNAL, number, SECOND, &often);
   start(CLOCK_PROCESS_CPUTIME_ID, SIGEV_SIGNAL, number, OF_PROCESS, &often);
   timer_delete(gone);
-  start(clock, SIGEV_SIGNAL, number, OF_THREAD, &often);
   start(CLOCK_BOOTTIME, SIGEV_THREAD, 0, 7, &often);
   const struct itimerspec once = {{0, 0}, {0, 1}};
   start(CLOCK_MONOTONIC, SIGEV_SIGNAL, SIGRTMIN + 3, 43, &once);

@@ -188,7 +188,7 @@ void serve_by_hand() {
 
 bool by_companion = false;
 uint32_t open = 0;
-uint32_t alone = 0;  // 1: it has closed the program's descriptors; 2: it has the program's rights
+uint32_t alone = 0;  // 1: it has closed the program's descriptors; 2: it has the rights that it had
 
 // This thread keeps no copy of the program's descriptors: what the program closes, from its first
 // instruction on, shall be closed.
@@ -208,7 +208,7 @@ void close_others() {
   attributes::be_as_parent();
   handover::open();
   wait_while(&open, 0);
-  rights::take_as_first();
+  rights::take_as_control();
   __atomic_store_n(&alone, 2, __ATOMIC_RELEASE);
   wake_all(&alone);
   by_companion ? serve_companion() : serve_by_hand();

@@ -16,7 +16,7 @@ namespace backstay::image {
 // Starts it. Without a control descriptor there is nothing to wait for, and no thread.
 void start_control(const Options& options);
 // Requests are served from now on: the program is there, whole. Before, they wait.
-// Behind a restart the control thread has the program's rights from here on.
+// Behind a restart the control thread has the rights that it had from here on.
 void open_control();
 // Returns once the control thread has closed its copies of the program's descriptors. A restart
 // waits for that before the program goes on.

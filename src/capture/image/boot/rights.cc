@@ -14,11 +14,15 @@ constexpr const char* lines_of_status[] = {"Uid",    "Gid",    "Groups",     "Ca
                                            "CapPrm", "CapEff", "CapBnd",     "CapAmb",
                                            "NoNewPrivs", "Cpus_allowed_list"};
 constexpr const char* lines_of_parent[] = {"Uid", "Cpus_allowed_list"};
+constexpr const char* control = "control";
 constexpr uint64_t usual_slack = 50000;
 constexpr uint64_t usual_death = 9;  // the companion's
 
 const Tables* image = nullptr;  // of a restart
 bool may_change_ids = true;
+// Read early: once the control thread serves, the image's notes may be gone.
+uint64_t death_signal = 0;
+long dumpable = 1;
 long hidden = 1;  // what the program has as `dumpable`, while Look has changed it
 
 // Of `NAME:\tTEXT`.
@@ -170,6 +174,12 @@ void add_notes(const Stopped& stopped, NotesWriter& notes) {
     notes.add((Text() << "companion." << name).c_str(), 0, text.c_str());
   }
   const Parked& first = stopped.threads[0];
+  const auto self = static_cast<uint64_t>(sys_thread_id());
+  Lines lines("/proc/thread-self/status");
+  while (const char* line = lines.next()) add_line(line, self, notes);
+  add("securebits", self, static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_SECUREBITS)),
+      first.securebits);
+  add(control, 0, self, 0);
   for (uint64_t i = 0; i < stopped.count; ++i) {
     const Parked& one = stopped.threads[i];
     add("securebits", i == 0 ? 0 : one.tid, one.securebits, i == 0 ? 0 : first.securebits);
@@ -195,6 +205,8 @@ Look::~Look() {
 void check(const Tables& tables, Trouble& trouble, Text& missing) {
   if (find_note(tables, "Uid") == nullptr) return;  // an older Backstay wrote it
   image = &tables;
+  death_signal = number("parent_death_signal", 0, usual_death);
+  dumpable = number("dumpable", 0, 1) == 1 ? 1 : 0;
   const Capabilities now;
   if (now.may(CAP_SETUID) && now.may(CAP_SETGID)) return;
   const Text user = status_of(sys_thread_id(), "Uid");
@@ -229,15 +241,17 @@ void take(uint64_t thread) {
   if (slack != usual_slack) system_call(__NR_prctl, PR_SET_TIMERSLACK, static_cast<long>(slack));
 }
 
-void take_as_first() {
-  if (image != nullptr) take(image->identity.pid);
+void take_as_control() {
+  if (image == nullptr) return;
+  const uint64_t thread = number(control, 0, image->identity.pid);
+  may_change_ids = may_change_ids && Capabilities().may(CAP_SETUID);
+  take(thread);
 }
 
 void complete() {
   if (image == nullptr) return;
-  const uint64_t signal = number("parent_death_signal", 0, usual_death);
-  system_call(__NR_prctl, PR_SET_PDEATHSIG, static_cast<long>(signal));
-  system_call(__NR_prctl, PR_SET_DUMPABLE, number("dumpable", 0, 1) == 1 ? 1 : 0);
+  system_call(__NR_prctl, PR_SET_PDEATHSIG, static_cast<long>(death_signal));
+  system_call(__NR_prctl, PR_SET_DUMPABLE, dumpable);
 }
 
 }  // namespace backstay::image::rights

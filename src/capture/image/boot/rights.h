@@ -1,6 +1,6 @@
 // Rights, which the kernel keeps for each thread: ids, capabilities, no_new_privs (docs/format/
-// image.md, notes of attributes). After a restart no thread has more of them than at the cut, the
-// control thread neither; else the process ends.
+// image.md, notes of attributes). After a restart no thread has more of them than at the cut, nor has
+// the control thread; else the process ends.
 #pragma once
 
 #include "capture/image/boot/notes.h"
@@ -24,7 +24,7 @@ struct Look {
 void check(const Tables& tables, Trouble& trouble, Text& missing);
 // The calling thread takes those of this thread of the image. After all that needs more.
 void take(uint64_t thread);
-void take_as_first();  // the control thread
+void take_as_control();  // the control thread: what it had itself
 void complete();       // the first thread, once all have theirs
 
 }  // namespace backstay::image::rights
