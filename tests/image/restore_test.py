@@ -8,6 +8,7 @@ The output of all lives together is that of an undisturbed run.
 """
 
 import ctypes
+import errno
 import gzip
 import hashlib
 import os
@@ -108,6 +109,17 @@ class Restore(unittest.TestCase):
     def test_timers(self):
         """POSIX timers of every kind, whatever the ids of the threads that they tell."""
         self.go_on([PROGRAMS / "image_timers"], first_s=(0.02, 0.15))
+
+    def test_timers_on_older_kernels(self):
+        """They count timers, and give none the number that it had."""
+        exact = booted.forbids(157, errno.EINVAL, 77)  # prctl, PR_TIMER_CREATE_RESTORE_IDS
+        self.go_on([PROGRAMS / "image_timers"], tries=1, first_s=(0.02, 0.15), preexec_fn=exact)
+
+    def test_signals_where_nobody_may_look_at_them(self):
+        """Those that carry nothing come back, and those of timers."""
+        no_trace = booted.forbids(101, errno.EPERM)
+        for name in ("image_signals", "image_timers"):
+            self.go_on([PROGRAMS / name], tries=1, first_s=(0.02, 0.15), preexec_fn=no_trace)
 
     def test_python(self):
         script = """
