@@ -129,9 +129,10 @@ static void exchange(int round, FILE* out) {
                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (theirs[12345] != (char)(left + round)) abort();
   MPI_Barrier(MPI_COMM_WORLD);
-  fprintf(out, "%d of %d round %d sum %016llx most %016llx got %016llx own %llx time %d\n", rank, ranks,
-          round, (unsigned long long)bits_of(sum), (unsigned long long)bits_of(most),
-          (unsigned long long)bits_of(got), (unsigned long long)(getenv("OWN") ? read_own() : 0), time_goes_on());
+  fprintf(out, "%d of %d round %d sum %016llx most %016llx got %016llx own %llx time %d\n", rank,
+          ranks, round, (unsigned long long)bits_of(sum), (unsigned long long)bits_of(most),
+          (unsigned long long)bits_of(got), (unsigned long long)(getenv("OWN") ? read_own() : 0),
+          time_goes_on());
   fflush(out);
 }
 

@@ -18,7 +18,8 @@ static void on_timer(int number, siginfo_t* info, void* context) {
   (void)context;
   const int which = info->si_value.sival_int;
   need(info->si_code == SI_TIMER && which >= 0 && which < COUNTED, "what a timer's signal tells");
-  need(which != TO_THREAD || pthread_equal(pthread_self(), other_thread), "the thread of SIGEV_THREAD_ID");
+  const int right = which != TO_THREAD || pthread_equal(pthread_self(), other_thread);
+  need(right, "the thread of SIGEV_THREAD_ID");
   fired[which]++;
 }
 static void on_call(union sigval value) {

@@ -109,8 +109,9 @@ bool may_be_lock(const Tables& tables, uint64_t at) {
          end_of(*run) - at >= lock_bytes && may_hold_locks(area_of(tables.areas, *run));
 }
 
-// A thread that was stopped while it takes or gives back a lock has the address in a register. While
-// it waits in the kernel, libc has the thread's id at hand: in another register, or on the stack.
+// A thread that was stopped while it takes or gives back a lock has the address in a register.
+// While it waits in the kernel, libc has the thread's id at hand: in another register, or on the
+// stack.
 void renew_under_way(const Tables& tables, const Thread& thread) {
   uint64_t(&registers)[registers_count] = reinterpret_cast<Context*>(thread.frame)->registers;
   bool waits = false;
@@ -129,8 +130,8 @@ void renew_under_way(const Tables& tables, const Thread& thread) {
   }
 }
 
-// The thread in which glibc runs functions of timers (SIGEV_THREAD) blocks signal 32, which it hides
-// from programs.
+// The thread in which glibc runs functions of timers (SIGEV_THREAD) blocks signal 32, which glibc
+// hides from programs.
 bool may_run_timers(const Thread& thread) { return (thread.mask >> 31 & 1) != 0; }
 
 bool is_of_libc(const char* path) {

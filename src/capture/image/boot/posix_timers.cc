@@ -70,31 +70,24 @@ void find_untold(Trouble& trouble) {
 
 void check_number(const Timer& timer, Trouble& trouble) {
   if (timer.id <= counted_most || system_call(__NR_prctl, exact_numbers, exact_told) >= 0) return;
-  trouble << "POSIX timer " << uint64_t{timer.id} << " cannot come back: a kernel before Linux 6.15 "
-          << "only counts timers, and this number is too high";
+  trouble << "POSIX timer " << uint64_t{timer.id}
+          << " cannot come back: a kernel before Linux 6.15 only counts timers, and this number is "
+          << "too high";
 }
 
-const Thread* thread_of(const Tables& tables, uint32_t tid) {
-  for (const Thread& thread : tables.threads) {
-    if (thread.tid == tid) return &thread;
-  }
-  return nullptr;
-}
-
+// One whose thread has ended runs on, and tells nobody.
 void make(const Timer& timer, bool exact, Trouble& trouble) {
-  struct {
+  const uint32_t told = (timer.notify & tells_thread) != 0 ? timer.tid : 0;
+  const uint32_t counts = counted_by(timer);
+  const uint32_t now[2] = {new_thread_id(told), new_thread_id(counts)};
+  const bool ended = (told != 0 && now[0] == 0) || (counts != 0 && now[1] == 0);
+  const struct {
     uint64_t value;
     uint32_t signal, notify, tid;
     uint8_t zeros[44];
-  } event{timer.notify_value, timer.signal, timer.notify, 0, {}};
-  if ((timer.notify & tells_thread) != 0) event.tid = new_thread_id(timer.tid);
-  if (event.tid == 0) event.notify &= ~tells_thread;
-  // The thread that it tells has ended.
-  if (event.notify != timer.notify) event.notify = tells_nobody;
+  } event{timer.notify_value, timer.signal, ended ? tells_nobody : timer.notify, now[0], {}};
   int32_t clock = timer.clock;
-  if (const uint32_t id = counted_by(timer); id != 0) {
-    clock = (~static_cast<int32_t>(new_thread_id(id)) << 3) | (clock & clock_bits);
-  }
+  if (counts != 0) clock = (~static_cast<int32_t>(now[1]) << 3) | (clock & clock_bits);
   for (;;) {
     uint32_t id = timer.id;  // what an older kernel finds there does not matter
     const long wrong = system_call(__NR_timer_create, clock, address_of(&event), address_of(&id));
@@ -138,10 +131,10 @@ void check(const Tables& tables, Trouble& trouble) {
     if (!is_posix(timer) || !trouble.empty()) continue;
     check_number(timer, trouble);
     const uint32_t counts = counted_by(timer);
-    if (counts == 0 || counts == tables.identity.pid || thread_of(tables, counts) != nullptr)
-      continue;
+    const bool own = counts == 0 || counts == tables.identity.pid;
+    if (own || (timer.clock & clock_of_thread) != 0) continue;
     trouble << "POSIX timer " << uint64_t{timer.id} << " runs on the processor time of "
-            << uint64_t{counts} << ", which is another process or a thread that has ended";
+            << uint64_t{counts} << ", which is another process";
   }
 }
 
@@ -157,13 +150,14 @@ bool run_off_at_once(Tables& tables, uint32_t id) {
 void take_signals(Tables& tables) {
   for (Timer& timer : tables.timers) {
     if (!is_posix(timer) || timer.signal == 0 || (timer.notify & tells_nobody) != 0) continue;
-    const bool to_one = (timer.notify & tells_thread) != 0;
-    Thread* told = const_cast<Thread*>(thread_of(tables, timer.tid));
-    if (to_one && told == nullptr) continue;
-    uint64_t& pending = to_one ? told->pending : tables.identity.pending;
+    uint64_t* pending = (timer.notify & tells_thread) != 0 ? nullptr : &tables.identity.pending;
+    for (Thread& thread : tables.threads) {
+      if (pending == nullptr && thread.tid == timer.tid) pending = &thread.pending;
+    }
     const uint64_t bit = 1ULL << (timer.signal - 1);
-    if ((pending & bit) != 0) timer.value_ns = 1;
-    pending &= ~bit;
+    if (pending == nullptr || (*pending & bit) == 0) continue;
+    timer.value_ns = 1;
+    *pending &= ~bit;
   }
 }
 

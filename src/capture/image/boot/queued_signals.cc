@@ -34,29 +34,19 @@ constexpr long allow_tracer = 0x59616d61;  // PR_SET_PTRACER
 constexpr int no_permission = 1;
 constexpr int first_real_time = 34;  // those before are libc's
 
-struct Looking {
-  Tables* tables;
-  NotesWriter* notes;
-  long wrong;
-  uint32_t begins;
-};
+// Of the cut that is under way; the other process shares this memory.
+Tables* tables_of_cut = nullptr;
+NotesWriter* notes_of_cut = nullptr;
+long wrong = 0;
 
 // A timer's signal comes by the timer. Our own request to stop may have been sent twice.
-bool is_to_come_back(const Info& info, Tables& tables) {
+bool is_to_come_back(const Info& info) {
   if (info.code == SI_QUEUE && in_window(info.value, info.value)) return false;
-  return info.code != SI_TIMER ||
-         !posix_timers::run_off_at_once(tables, static_cast<uint32_t>(info.sender));
+  const auto timer = static_cast<uint32_t>(info.sender);
+  return info.code != SI_TIMER || !posix_timers::run_off_at_once(*tables_of_cut, timer);
 }
 
-void add_signal(const Info& info, NotesWriter& notes) {
-  Text text;
-  for (uint64_t i = 0; i < words; ++i) {
-    text.hex(reinterpret_cast<const uint64_t*>(&info)[i]) << " ";
-  }
-  notes.add(text.c_str());
-}
-
-void look_at_queue(Looking& looking, uint32_t tid, uint32_t flags) {
+void look_at_queue(uint32_t tid, uint32_t flags) {
   struct {
     uint64_t first;
     uint32_t flags;
@@ -65,57 +55,45 @@ void look_at_queue(Looking& looking, uint32_t tid, uint32_t flags) {
   for (;; ++which.first) {
     Told told{};
     const long got = system_call(__NR_ptrace, peek, tid, address_of(&which), address_of(&told));
-    if (got < 0) looking.wrong = -got;
+    if (got < 0) wrong = -got;
     if (got < 0) return;
-    if (which.first == 0) looking.notes->begin("signals", flags == of_process ? 0 : tid);
+    if (which.first == 0) notes_of_cut->begin("signals", flags == of_process ? 0 : tid);
     if (got == 0) break;
-    if (is_to_come_back(told.info, *looking.tables)) add_signal(told.info, *looking.notes);
+    if (!is_to_come_back(told.info)) continue;
+    Text text;
+    for (uint64_t i = 0; i < words; ++i) {
+      text.hex(reinterpret_cast<const uint64_t*>(&told)[i]) << " ";
+    }
+    notes_of_cut->add(text.c_str());
   }
-  looking.notes->add("\n");
+  notes_of_cut->add("\n");
 }
 
-void look_at_thread(Looking& looking, uint32_t tid, bool own, bool process) {
-  looking.wrong = -system_call(__NR_ptrace, seize, tid);
-  if (looking.wrong != 0) return;
-  system_call(__NR_ptrace, interrupt, tid);
-  system_call(__NR_wait4, tid, 0, any_child);
-  if (own) look_at_queue(looking, tid, 0);
-  if (process) look_at_queue(looking, tid, of_process);
-  system_call(__NR_ptrace, detach, tid);
-}
-
-// The other process.
-void look(void* argument) {
-  auto& looking = *static_cast<Looking*>(argument);
-  wait_while(&looking.begins, 0);
-  bool process = looking.tables->identity.pending != 0;
-  for (const Thread& thread : looking.tables->threads) {
-    if (looking.wrong != 0) break;
-    if (thread.pending == 0 && !process) continue;
-    look_at_thread(looking, thread.tid, thread.pending != 0, process);
+// The other process. What it stops so goes on at its end.
+void look(void*) {
+  bool process = tables_of_cut->identity.pending != 0;
+  for (const Thread& thread : tables_of_cut->threads) {
+    if (wrong != 0 || (thread.pending == 0 && !process)) continue;
+    wrong = -system_call(__NR_ptrace, seize, thread.tid);
+    if (wrong != 0) break;
+    system_call(__NR_ptrace, interrupt, thread.tid);
+    system_call(__NR_wait4, thread.tid, 0, any_child);
+    if (thread.pending != 0) look_at_queue(thread.tid, 0);
+    if (process) look_at_queue(thread.tid, of_process);
     process = false;
   }
   for (;;) system_call(__NR_exit, 0);
 }
 
-// 0, or an error. A kernel with Yama may have to be told who looks.
-long look_by_another(Looking& looking, bool allow) {
+void look_by_another() {
   alignas(16) static char stack[16 << 10];
-  looking.wrong = 0;
-  looking.begins = 0;
   NewThread other;
   other.flags = clone_memory;
   other.stack = stack + sizeof stack;
   other.entry = look;
-  other.argument = &looking;
   const long process = start_thread(other);
-  if (process < 0) return -process;
-  if (allow) system_call(__NR_prctl, allow_tracer, process);
-  __atomic_store_n(&looking.begins, 1, __ATOMIC_RELEASE);
-  wake_all(&looking.begins);
-  system_call(__NR_wait4, process, 0, any_child);
-  if (allow) system_call(__NR_prctl, allow_tracer, 0);
-  return looking.wrong;
+  wrong = process < 0 ? -process : 0;
+  if (process > 0) system_call(__NR_wait4, process, 0, any_child);
 }
 
 // These signals were meant for the life that was saved. A launcher ends its ranks by SIGTERM; if a
@@ -136,32 +114,30 @@ void queue(Told& told, const Tables& tables, bool to_thread) {
   Info& info = told.info;
   const bool own = has_sender(info) && info.sender == static_cast<int32_t>(tables.identity.pid);
   if (own) info.sender = static_cast<int32_t>(process);
-  const long wrong =
+  const long failed =
       to_thread
           ? system_call(__NR_rt_tgsigqueueinfo, process, self, info.signal, address_of(&told))
           : system_call(__NR_rt_sigqueueinfo, self, info.signal, address_of(&told));
-  if (wrong == 0) return;
+  if (failed == 0) return;
   give_up(Text() << "cannot restart: signal " << info.signal << " cannot be queued again (error "
-                 << -wrong << "); more may wait at once by `ulimit -i`",
+                 << -failed << "); may more of them wait (ulimit -i)?",
           78);
 }
 
-// From an image without notes of them: without what they tell.
-void queue_by_mask(uint64_t pending, const Tables& tables, bool to_thread) {
+// Where an image has no notes of them: without what they tell.
+void send_by_mask(uint64_t pending, bool to_thread) {
+  const long process = system_call(__NR_getpid);
   for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
-    if ((pending >> (signal - 1) & 1) == 0 || (!to_thread && asks_to_end(signal))) continue;
-    Told told{};
-    told.info.signal = signal;
-    told.info.code = to_thread ? SI_TKILL : SI_USER;
-    told.info.sender = static_cast<int32_t>(tables.identity.pid);
-    queue(told, tables, to_thread);
+    if ((pending >> (signal - 1) & 1) == 0) continue;
+    if (to_thread) system_call(__NR_tgkill, process, sys_thread_id(), signal);
+    if (!to_thread && !asks_to_end(signal)) system_call(__NR_kill, process, signal);
   }
 }
 
 void bring_back(const Tables& tables, uint64_t pending, uint32_t thread) {
   if (pending == 0) return;
   const char* at = find_note(tables, "signals", thread);
-  if (at == nullptr) return queue_by_mask(pending, tables, thread != 0);
+  if (at == nullptr) return send_by_mask(pending, thread != 0);
   while (*at != 0 && *at != '\n') {
     Told told{};
     uint64_t all[words];
@@ -170,6 +146,7 @@ void bring_back(const Tables& tables, uint64_t pending, uint32_t thread) {
       if (*at == ' ') ++at;
     }
     memcpy(&told.info, all, sizeof all);
+    if (told.info.signal == 0) return;  // it is none of ours
     if (thread == 0 && asks_to_end(told.info.signal)) continue;
     queue(told, tables, thread != 0);
   }
@@ -185,9 +162,14 @@ uint64_t all_pending(const Tables& tables) {
 
 void add_notes(Tables& tables, NotesWriter& notes, Trouble& trouble) {
   if (all_pending(tables) == 0) return;
-  Looking looking{&tables, &notes, 0, 0};
-  long wrong = look_by_another(looking, false);
-  if (wrong == no_permission) wrong = look_by_another(looking, true);
+  tables_of_cut = &tables;
+  notes_of_cut = &notes;
+  look_by_another();
+  if (wrong == no_permission) {  // of Yama: a child of this process may look
+    system_call(__NR_prctl, allow_tracer, system_call(__NR_getpid));
+    look_by_another();
+    system_call(__NR_prctl, allow_tracer, 0);
+  }
   if (wrong == 0) return;
   posix_timers::take_signals(tables);
   if (all_pending(tables) >> (first_real_time - 1) == 0) return;
