@@ -155,7 +155,7 @@ def bring_back(pool, memory, image, stdin, stdout, watched=False, goes_on=True):
         life.ask(TAKE, bytes_=len(piece), object_=at)
     if watched:
         assert watch_from_now(life, image), "the writes are not watched"
-    life.ask(SETTLE)
+    life.missing = life.ask(SETTLE)["why"]
     if goes_on:
         life.tell(GO)
     return life

@@ -7,7 +7,10 @@ A probe is one of programs/state.c, which sets the thing and tells it before and
 """
 
 import ctypes
+import os
 import re
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +19,7 @@ import unittest
 from pathlib import Path
 
 import booted
+import companion
 
 PROGRAM = Path(sys.argv[2]).resolve() / "image_state"
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,28 +48,40 @@ def told(text):
     return parts[:2]
 
 
+def rights(process):
+    """Ids and capabilities of each thread, that of the boot program too."""
+    status = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/status")]
+    return sorted(re.findall(r"(?:[UG]id|Groups|Cap\w+|NoNewPrivs):.*", text) for text in status)
+
+
 class State(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
+        self.program = PROGRAM
         self.addCleanup(ctypes.CDLL(None).mq_unlink, b"/backstay-state")
         self.folder = Path(scratch.name)
         self.folder.chmod(0o777)  # the program gives up root
 
-    def lives(self, probes, **kwargs):
-        """What the program tells before, and after two restarts. Raises what refuses it."""
+    def lives(self, probes, starter=(), **kwargs):
+        """What the program tells before, and after two restarts. Raises what refuses it.
+
+        `kwargs` are those of the restarts.
+        """
         image, go, out_path = (self.folder / name for name in ("image", "go", "out"))
         go.unlink(missing_ok=True)
         with open(out_path, "wb") as out:
-            words = ["--image", image, "--", PROGRAM, go, *probes]
-            life = booted.Booted(words, out=out, cwd=self.folder, **kwargs)
+            words = ["--image", image, "--", *starter, self.program, go, *probes]
+            life = booted.Booted(words, out=out, cwd=self.folder)
         self.addCleanup(life.kill)
         deadline = time.monotonic() + booted.END_S
         while not out_path.read_text().endswith("end\n"):
             self.assertIsNone(life.process.poll(), "the program has ended")
             self.assertLess(time.monotonic(), deadline)
+        given = rights(life.process.pid)
         for _ in range(2):
             self.assertIsNotNone(life.cut(), "the program has ended")
+            self.assertEqual(rights(life.process.pid), given)
             life.kill()
             life = booted.Booted(["--image", image, "--restore", image], cwd="/", **kwargs)
             self.addCleanup(life.kill)
@@ -119,6 +135,83 @@ class State(unittest.TestCase):
                 except (AssertionError, booted.Refused):
                     wrong = True
                 self.assertTrue(wrong, "it holds: take it out of NOT_YET")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_rights_that_were_given_up(self):
+        """By a program that is replaced (exec); nobody but root gives them up again."""
+        boot, self.program = self.folder / "boot", self.folder / "program"
+        shutil.copy(booted.BOOT, boot)
+        shutil.copy(PROGRAM, self.program)
+        before, booted.BOOT = booted.BOOT, str(boot)
+        self.addCleanup(setattr, booted, "BOOT", before)
+        setpriv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        names = ["thread_nice", "pipe_size"]
+        self.assertEqual(self.compare(names, *self.lives(names, setpriv)), {})
+        for name in ("image", "out"):
+            (self.folder / name).chmod(0o666)
+        done = subprocess.run([boot, "--restore", self.folder / "image"], capture_output=True,
+                              text=True, user=1000, group=1000, extra_groups=[])  # fmt: skip
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("had given up rights and ran as user 65534", done.stderr)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two processors")
+    def test_processors_that_the_new_start_does_not_have(self):
+        script = "import os\nos.sched_setaffinity(0, {%d})\nwhile input():\n"
+        script += "  print(os.sched_getaffinity(0), flush=True)"
+        first, *_, last = here = sorted(os.sched_getaffinity(0))
+        pool, memory = companion.new_pool()
+        lines = companion.Lines()
+        ends = lines.to_read, lines.out_write
+        words = ["--", "/usr/bin/python3", "-c", script % last]
+        life = companion.Companion(pool, words, *ends)
+        self.assertEqual(lines.say("?"), f"{{{last}}}\n".encode())
+        image, _ = companion.take_image(life, memory, None)
+        life.kill()
+        for given, missing in (here, ""), ([first], f"processors {last}"):
+            os.sched_setaffinity(0, given)
+            self.addCleanup(os.sched_setaffinity, 0, here)
+            life = companion.bring_back(pool, memory, image, *ends)
+            self.assertEqual(life.missing, missing)
+            wanted = first if missing else last
+            self.assertEqual(lines.say("?"), f"{{{wanted}}}\n".encode())
+            life.kill()
+
+    def test_what_was_given_is_that_of_the_new_start(self):
+        """A launcher's processors and limits; what the program changed itself stays."""
+        script = """
+import os, resource
+os.nice(3)
+def tell(): print(os.sched_getaffinity(0), resource.getrlimit(7)[0], os.nice(0), flush=True)
+tell()
+while not os.path.exists('go'): pass
+tell()
+"""
+        all_here, hard = os.sched_getaffinity(0), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+        def give(processors, descriptors):
+            os.sched_setaffinity(0, processors)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
+
+        self.addCleanup(give, all_here, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        one, image = {min(all_here)}, self.folder / "image"
+        give(one, 500)
+        with open(self.folder / "out", "wb") as out:
+            words = ["--image", image, "--", "/usr/bin/python3", "-c", script]
+            life = booted.Booted(words, out=out, cwd=self.folder)
+        self.addCleanup(life.kill)
+        while b"\n" not in (told_so_far := (self.folder / "out").read_bytes()):
+            self.assertIsNone(life.process.poll())
+        self.assertIsNotNone(life.cut())
+        life.kill()
+        give(all_here, 600)
+        life = booted.Booted(["--restore", image], cwd="/")
+        self.addCleanup(life.kill)
+        (self.folder / "go").touch()
+        self.assertEqual(life.end(), 0)
+        nice = os.nice(0) + 3
+        self.assertEqual(told_so_far.decode(), f"{one} 500 {nice}\n")
+        self.assertEqual((self.folder / "out").read_text().splitlines()[1],
+                         f"{all_here} 600 {nice}")  # fmt: skip
 
 
 if __name__ == "__main__":

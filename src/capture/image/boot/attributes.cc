@@ -1,9 +1,5 @@
 #include "capture/image/boot/attributes.h"
 
-#include <linux/prctl.h>
-
-#include "capture/image/boot/files.h"
-
 namespace backstay::image::attributes {
 
 namespace {
@@ -15,7 +11,7 @@ struct Value {
   }
 };
 
-enum class Kind { limit, process, thread };
+enum class Kind { limit, thread };
 
 struct Line {
   char text[1024];
@@ -67,41 +63,6 @@ bool set_limit(const Attribute& one, long, Value value) {
   return change_limit(one, value);
 }
 
-long open_file(const Attribute& one, long id, int flags) {
-  Text path;
-  path << "/proc/" << id << "/" << one.name;
-  return sys_open(path.c_str(), flags | O_CLOEXEC);
-}
-
-bool get_file(const Attribute& one, long id, Value& value) {
-  const long fd = open_file(one, id, O_RDONLY);
-  char text[32] = {};
-  const long got = sys_read(fd, text, sizeof text - 1);
-  if (fd >= 0) sys_close(fd);
-  const char* at = text;
-  value.first = one.number == 16 ? static_cast<long>(read_hex(at)) : read_signed(at);
-  return got > 0;
-}
-
-bool set_file(const Attribute& one, long, Value value) {
-  const long fd = open_file(one, system_call(__NR_getpid), O_WRONLY);
-  Text text;
-  text << value.first;
-  const bool good = sys_write(fd, text.c_str(), text.size()) > 0;
-  if (fd >= 0) sys_close(fd);
-  return good;
-}
-
-// A new process has 0.
-bool get_own(const Attribute& one, long id, Value& value) {
-  if (id != parent()) system_call(__NR_prctl, one.number + 1, address_of(&value.first));
-  return true;
-}
-
-bool set_own(const Attribute& one, long, Value value) {
-  return system_call(__NR_prctl, one.number, value.first) == 0;
-}
-
 bool get_policy(const Attribute&, long id, Value& value) {
   int32_t priority = 0;
   value.first = system_call(__NR_sched_getscheduler, id);
@@ -147,15 +108,22 @@ constexpr Attribute limit(const char* name, long number) {
 }
 
 const Attribute all[] = {
-    limit("limit.cpu", 0),       limit("limit.fsize", 1),      limit("limit.data", 2),
-    limit("limit.stack", 3),     limit("limit.core", 4),       limit("limit.rss", 5),
-    limit("limit.nproc", 6),     limit("limit.nofile", 7),     limit("limit.memlock", 8),
-    limit("limit.as", 9),        limit("limit.locks", 10),     limit("limit.sigpending", 11),
-    limit("limit.msgqueue", 12), limit("limit.nice", 13),      limit("limit.rtprio", 14),
+    limit("limit.cpu", 0),
+    limit("limit.fsize", 1),
+    limit("limit.data", 2),
+    limit("limit.stack", 3),
+    limit("limit.core", 4),
+    limit("limit.rss", 5),
+    limit("limit.nproc", 6),
+    limit("limit.nofile", 7),
+    limit("limit.memlock", 8),
+    limit("limit.as", 9),
+    limit("limit.locks", 10),
+    limit("limit.sigpending", 11),
+    limit("limit.msgqueue", 12),
+    limit("limit.nice", 13),
+    limit("limit.rtprio", 14),
     limit("limit.rttime", 15),
-    {Kind::process, "oom_score_adj", get_file, set_file, 10},
-    {Kind::process, "coredump_filter", get_file, set_file, 16},
-    {Kind::process, "subreaper", get_own, set_own, PR_SET_CHILD_SUBREAPER},
     {Kind::thread, "policy", get_policy, set_policy},
     {Kind::thread, "nice", get_nice, set_nice},
     {Kind::thread, "io_priority", get_io_priority, set_io_priority},
@@ -223,8 +191,6 @@ constexpr uint64_t processors_max = 8192;
 
 struct Processors {
   uint64_t bits[processors_max / 64] = {};
-  bool has(uint64_t at) const { return (bits[at / 64] >> at % 64 & 1) != 0; }
-  void add(uint64_t at) { bits[at / 64] |= 1ULL << at % 64; }
 };
 
 // Such as 0-3,8.
@@ -233,7 +199,8 @@ Processors read_processors(const char* at) {
   while (*at >= '0' && *at <= '9') {
     uint64_t first = read_decimal(at);
     const uint64_t last = *at == '-' ? read_decimal(++at) : first;
-    for (; first <= last && first < processors_max; ++first) found.add(first);
+    for (; first <= last && first < processors_max; ++first)
+      found.bits[first / 64] |= 1ULL << first % 64;
     if (*at == ',') ++at;
   }
   return found;
@@ -249,27 +216,14 @@ bool pin(long id, const Processors& to) {
   return system_call(__NR_sched_setaffinity, id, sizeof to.bits, address_of(to.bits)) == 0;
 }
 
-// The one in the same place among those of now; without one its number says the same.
-uint64_t processor_for(uint64_t wanted, const Processors& before, const Processors& now) {
-  if (!before.has(wanted)) return wanted;
-  uint64_t place = 0;
-  for (uint64_t at = 0; at < wanted; ++at) place += before.has(at) ? 1 : 0;
-  for (uint64_t at = 0; at < processors_max; ++at) {
-    if (now.has(at) && place-- == 0) return at;
-  }
-  return processors_max;
-}
-
-bool pin_as_before(long id, const char* text, const Processors& before, const Processors& now) {
+// False: not to all that it had.
+bool pin_as_before(long id, const char* text, const Processors* allowed) {
   const Processors wanted = read_processors(text);
-  Processors found;
-  bool complete = true;
-  for (uint64_t at = 0; at < processors_max; ++at) {
-    const uint64_t one = wanted.has(at) ? processor_for(at, before, now) : processors_max;
-    if (one < processors_max) found.add(one);
-    complete = complete && (one < processors_max || !wanted.has(at));
+  Processors found = wanted;
+  for (uint64_t i = 0; allowed != nullptr && i < processors_max / 64; ++i) {
+    found.bits[i] &= allowed->bits[i];
   }
-  return pin(id, found) && complete;
+  return pin(id, found) && memcmp(&found, &wanted, sizeof wanted) == 0;
 }
 
 void take_processors(const Tables& tables, uint32_t (*now)(uint32_t), Text& missing) {
@@ -279,10 +233,11 @@ void take_processors(const Tables& tables, uint32_t (*now)(uint32_t), Text& miss
   if (!note_of(tables, "companion.Cpus_allowed_list", parents.text, sizeof parents.text)) return;
   const Processors before = read_processors(parents.text);
   const Processors here = processors_of(0);
+  const bool same = memcmp(&before, &here, sizeof here) == 0;
   bool failed = false;
   for (const Thread& thread : tables.threads) {
     if (!line_of(tables, name, thread.tid, line) || same_text(line.text, parents.text)) continue;
-    if (pin_as_before(now(thread.tid), line.text, before, here) || failed) continue;
+    if (pin_as_before(now(thread.tid), line.text, same ? nullptr : &here) || failed) continue;
     add_missing(missing, "processors", line.text);
     failed = true;
   }

@@ -5,6 +5,7 @@
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/outputs.h"
+#include "capture/image/boot/rights.h"
 #include "capture/image/boot/socket_pairs.h"
 #include "capture/image/boot/watch.h"
 
@@ -54,6 +55,7 @@ Pipe* pipe_of(const Tables& tables, uint64_t inode) {
   int ends[2] = {-1, -1};
   const Descriptor* reader = reader_of(tables, inode);
   if (reader == nullptr || system_call(__NR_pipe2, address_of(ends), 0) != 0) return nullptr;
+  rights::give(ends[0]);
   pipe.inode = inode;
   pipe.ends[0] = static_cast<int>(lift_descriptor(ends[0]));
   pipe.ends[1] = static_cast<int>(lift_descriptor(ends[1]));

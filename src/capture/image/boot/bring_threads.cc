@@ -215,7 +215,8 @@ void renew_thread_ids(const Tables& tables) {
 }
 
 void take_attributes(const Tables& tables, attributes::When when, Text& missing) {
-  attributes::take(when, tables, [](uint32_t before) { return ids.renewed(before); }, missing);
+  attributes::take(
+      when, tables, [](uint32_t before) { return ids.renewed(before); }, missing);
 }
 
 void go_on(const Tables& tables) {

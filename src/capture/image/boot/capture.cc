@@ -213,7 +213,6 @@ void begin_cut(const CutWishes& wishes, CutResult& result, Trouble& trouble) {
   result.refused = refuse_at_once(wishes.tersely, trouble);
   if (!trouble.empty()) return;
   arena::end();  // what is left of a restart
-  const rights::Look look;
   if (const long wrong = arena::begin(); wrong != 0) {
     trouble << "memory for the image's tables cannot be mapped (error " << -wrong
             << "); is the program's memory limited (ulimit)?";

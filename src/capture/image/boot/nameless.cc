@@ -2,6 +2,7 @@
 
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/rights.h"
 
 namespace backstay::image::nameless {
 
@@ -159,6 +160,7 @@ void close_all(const Tables& tables) {
     // Only now, as its descriptors may have been opened for more than these permissions give.
     const Descriptor* open = descriptor_of(tables, files[i].number);
     const uint32_t mode = open == nullptr ? 0 : open->marks >> descriptor_mode_shift;
+    rights::give(files[i].fd);
     if (mode != 0) system_call(__NR_fchmod, files[i].fd, static_cast<long>(mode & permissions));
     sys_close(files[i].fd);
   }

@@ -11,8 +11,9 @@ namespace backstay::image {
 class NotesWriter {
  public:
   explicit NotesWriter(Tables& tables);
-  void begin(const char* key, uint64_t thread);  // a line; its text and \n are added then
-  void add(const char* text);                    // part of a line, or some
+  // A line; its text is added then, and its end (\n).
+  void begin(const char* key, uint64_t thread);
+  void add(const char* text);                                    // part of a line, or some
   void add(const char* key, uint64_t thread, const char* text);  // thread 0: of the process
   void end(Trouble& trouble);
   const Tables& tables() const { return tables_; }

@@ -10,9 +10,9 @@ namespace backstay::image::rights {
 
 namespace {
 
-constexpr const char* lines_of_status[] = {"Uid",    "Gid",    "Groups",     "CapInh",
-                                           "CapPrm", "CapEff", "CapBnd",     "CapAmb",
-                                           "NoNewPrivs", "Cpus_allowed_list"};
+constexpr const char* lines_of_status[] = {
+    "Uid",    "Gid",    "Groups", "CapInh",     "CapPrm",
+    "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Cpus_allowed_list"};
 constexpr const char* lines_of_parent[] = {"Uid", "Cpus_allowed_list"};
 constexpr const char* control = "control";
 constexpr uint64_t usual_slack = 50000;
@@ -23,7 +23,6 @@ bool may_change_ids = true;
 // Read early: once the control thread serves, the image's notes may be gone.
 uint64_t death_signal = 0;
 long dumpable = 1;
-long hidden = 1;  // what the program has as `dumpable`, while Look has changed it
 
 // Of `NAME:\tTEXT`.
 const char* text_of(const char* line, const char* name) {
@@ -186,20 +185,7 @@ void add_notes(const Stopped& stopped, NotesWriter& notes) {
     add("timer_slack", i == 0 ? 0 : one.tid, one.slack, i == 0 ? usual_slack : first.slack);
   }
   add("parent_death_signal", 0, first.death_signal, usual_death);
-  const long now = system_call(__NR_prctl, PR_GET_DUMPABLE);
-  add("dumpable", 0, static_cast<uint64_t>(hidden == 1 ? now : hidden), 1);
-}
-
-Look::Look() {
-  const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) hidden = system_call(__NR_prctl, PR_GET_DUMPABLE);
-  if (fd >= 0) sys_close(fd);
-  if (hidden != 1) system_call(__NR_prctl, PR_SET_DUMPABLE, 1);
-}
-
-Look::~Look() {
-  if (hidden != 1) system_call(__NR_prctl, PR_SET_DUMPABLE, 0);
-  hidden = 1;
+  add("dumpable", 0, static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_DUMPABLE)), 1);
 }
 
 void check(const Tables& tables, Trouble& trouble, Text& missing) {
@@ -226,6 +212,14 @@ void check(const Tables& tables, Trouble& trouble, Text& missing) {
     return;
   }
   if (!may_change_ids) missing << "user and group ids";
+}
+
+void give(long descriptor) {
+  if (image == nullptr || !may_change_ids) return;
+  uint32_t ids[8] = {};
+  read_list(wanted("Uid", 0), ids, 4);
+  read_list(wanted("Gid", 0), ids + 4, 4);
+  system_call(__NR_fchown, descriptor, ids[3], ids[7]);
 }
 
 void take(uint64_t thread) {

@@ -1,6 +1,6 @@
 // Rights, which the kernel keeps for each thread: ids, capabilities, no_new_privs (docs/format/
-// image.md, notes of attributes). After a restart no thread has more of them than at the cut, nor has
-// the control thread; else the process ends.
+// image.md, notes of attributes). After a restart no thread has more of them than at the cut, nor
+// has the control thread; else the process ends.
 #pragma once
 
 #include "capture/image/boot/notes.h"
@@ -12,19 +12,14 @@ namespace backstay::image::rights {
 void add_line(const char* line, uint64_t thread, NotesWriter& notes);
 void add_notes(const Stopped& stopped, NotesWriter& notes);
 
-// While a cut begins: the control thread may read what /proc hides of a process that is not
-// dumpable (PR_SET_DUMPABLE).
-struct Look {
-  Look();
-  ~Look();
-};
-
 // A restart, before anything has changed. Trouble: the program had given up rights, and this
 // process may not. `missing`: as attributes::take().
 void check(const Tables& tables, Trouble& trouble, Text& missing);
+// What a restart makes for the program is its user's, who may open it once more by /proc.
+void give(long descriptor);
 // The calling thread takes those of this thread of the image. After all that needs more.
 void take(uint64_t thread);
 void take_as_control();  // the control thread: what it had itself
-void complete();       // the first thread, once all have theirs
+void complete();         // the first thread, once all have theirs
 
 }  // namespace backstay::image::rights
