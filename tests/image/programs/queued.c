@@ -12,8 +12,8 @@ static void take(const char* whose) {
   siginfo_t info;
   const struct timespec now = {0, 0};
   while (sigtimedwait(&waits, &info, &now) > 0) {
-    printf("%s: signal %d code %d value %d, its sender is %s\n", whose, info.si_signo,
-           info.si_code, info.si_code == SI_QUEUE ? info.si_value.sival_int : 0,
+    printf("%s: signal %d code %d value %d, its sender is %s\n", whose, info.si_signo, info.si_code,
+           info.si_code == SI_QUEUE ? info.si_value.sival_int : 0,
            info.si_pid == getpid() ? "itself" : "another");
   }
 }

@@ -146,8 +146,8 @@ void renew_timer_thread(const Tables& tables, uint32_t before) {
   uint64_t end = 0;
   for (const Area& area : tables.areas) {
     const bool has_file = area.file != no_index;
-    const bool libc = has_file ? is_of_libc(tables.text(tables.files[area.file].path))
-                               : area.start == end;
+    const bool libc =
+        has_file ? is_of_libc(tables.text(tables.files[area.file].path)) : area.start == end;
     if (!libc || (area.protection & PROT_WRITE) == 0) continue;
     end = area.end;
     auto* const last = reinterpret_cast<uint32_t*>(end) - 1;
@@ -197,9 +197,7 @@ void start_threads(const Tables& tables, Trouble& trouble) {
   }
 }
 
-uint32_t new_thread_id(uint32_t before) {
-  return ids.holds(before) ? ids.renewed(before) : 0;
-}
+uint32_t new_thread_id(uint32_t before) { return ids.holds(before) ? ids.renewed(before) : 0; }
 
 void renew_thread_ids(const Tables& tables) {
   for (const Thread& thread : tables.threads) {

@@ -21,7 +21,7 @@ constexpr uint32_t kind_checking = 2;
 constexpr uint32_t robust = 16;
 constexpr uint32_t inherits = 32;
 constexpr uint32_t kind_known = kind_mask | robust | inherits | 64 | 128 | 256 | 512;
-constexpr uint32_t lock_owner = 0x3fffffff;  // FUTEX_TID_MASK
+constexpr uint32_t lock_owner = 0x3fffffff;    // FUTEX_TID_MASK
 constexpr uint32_t inconsistent = 0x7fffffff;  // in the owner's place: the one before has ended
 
 // The kernel knows the owner by the lock's word, too.

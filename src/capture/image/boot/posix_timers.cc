@@ -22,9 +22,7 @@ struct Times {
   uint64_t interval_s, interval_ns, value_s, value_ns;
 };
 
-bool is_posix(const Timer& timer) {
-  return timer.kind == static_cast<uint32_t>(TimerKind::posix);
-}
+bool is_posix(const Timer& timer) { return timer.kind == static_cast<uint32_t>(TimerKind::posix); }
 
 // A clock of processor time is negative, and has the id of a process or thread above these bits; 0:
 // the one that made the timer.

@@ -29,7 +29,7 @@ constexpr long seize = 0x4206;
 constexpr long interrupt = 0x4207;
 constexpr long peek = 0x4209;
 constexpr uint32_t of_process = 1;
-constexpr long any_child = 0x40000000;      // __WALL
+constexpr long any_child = 0x40000000;     // __WALL
 constexpr long allow_tracer = 0x59616d61;  // PR_SET_PTRACER
 constexpr int no_permission = 1;
 constexpr int first_real_time = 34;  // those before are libc's
@@ -115,9 +115,8 @@ void queue(Told& told, const Tables& tables, bool to_thread) {
   const bool own = has_sender(info) && info.sender == static_cast<int32_t>(tables.identity.pid);
   if (own) info.sender = static_cast<int32_t>(process);
   const long failed =
-      to_thread
-          ? system_call(__NR_rt_tgsigqueueinfo, process, self, info.signal, address_of(&told))
-          : system_call(__NR_rt_sigqueueinfo, self, info.signal, address_of(&told));
+      to_thread ? system_call(__NR_rt_tgsigqueueinfo, process, self, info.signal, address_of(&told))
+                : system_call(__NR_rt_sigqueueinfo, self, info.signal, address_of(&told));
   if (failed == 0) return;
   give_up(Text() << "cannot restart: signal " << info.signal << " cannot be queued again (error "
                  << -failed << "); may more of them wait (ulimit -i)?",
