@@ -267,6 +267,18 @@ class RestoreSignals(Lives):
         """They come in their order, with what their senders have told."""
         self.go_on([PROGRAMS / "image_queued"], first_s=(0.02, 0.15))
 
+    def test_cuts_alone(self):
+        """Nothing is taken out of the queues, and no signal of a timer comes twice."""
+        for name in ("image_queued", "image_timers", "image_locks"):
+            with open(self.folder() / "out", "w+b") as out:
+                image = self.folder() / "image"
+                life = booted.Booted(["--image", image, "--", PROGRAMS / name], out=out)
+                while life.cut() is not None:
+                    continue
+                out.seek(0)
+                got = life.end(), out.read()
+            self.assertEqual(got, booted.native([PROGRAMS / name]), name)
+
     def test_locks(self):
         """Held mutexes of every kind that knows its owner."""
         self.go_on([PROGRAMS / "image_locks"], first_s=(0.02, 0.15))
