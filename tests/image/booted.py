@@ -1,8 +1,10 @@
 """A program under the boot program: started, cut, killed, brought back. Standard library only."""
 
+import ctypes
 import os
 import random
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -80,6 +82,26 @@ class Booted:
             raise
         finally:
             self.control.close()
+
+
+def forbids(call, error, argument=None):
+    """For preexec_fn: the kernel refuses this system call, with this first argument alone."""
+    if argument is None:
+        steps = [(0x20, 0, 0, 0), (0x15, 0, 1, call)]
+    else:
+        steps = [(0x20, 0, 0, 0), (0x15, 0, 3, call), (0x20, 0, 0, 16), (0x15, 0, 1, argument)]
+    steps += [(0x06, 0, 0, 0x50000 | error), (0x06, 0, 0, 0x7FFF0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code))
+    )
+    libc = ctypes.CDLL(None)
+
+    def forbid():
+        assert code and libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+        assert libc.prctl(22, 2, program) == 0  # PR_SET_SECCOMP
+
+    return forbid
 
 
 def native(command, **kwargs):

@@ -6,6 +6,7 @@ A refusal costs the program nothing.
 Usage: refuse_test.py BOOT PROGRAMS_FOLDER
 """
 
+import errno
 import os
 import resource
 import shutil
@@ -175,6 +176,31 @@ class Refuse(Refusing):
             self.assertEqual(out.read(), b"went on\n")
         self.assertEqual(life.end(), 0)
 
+    def test_signal_whose_value_cannot_be_read(self):
+        waits = "import signal\nsignal.pthread_sigmask(0, [40])\nos.kill(os.getpid(), 40)"
+        no_trace = booted.forbids(101, errno.EPERM)
+        self.cut_refused(waits, "a real-time signal waits", preexec_fn=no_trace)
+
+    TIMER = (
+        "import ctypes\nto = ctypes.byref(ctypes.c_void_p())\n"
+        "assert ctypes.CDLL(None).timer_create(ctypes.c_int({}), None, to) == 0"
+    )
+
+    def test_timer_that_cannot_come_back(self):
+        clock = ~os.getpid() << 3 | 2  # of another process's processor time
+        self.cut_refused(self.TIMER.format(clock), f"the processor time of {os.getpid()}, which")
+        script = f"{self.TIMER.format(1)}\nprint('ready', flush=True)\nwhile True: pass"
+        life = booted.Booted(
+            ["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE
+        )
+        self.addCleanup(life.kill)
+        with life.process.stdout as out:
+            self.assertEqual(out.readline(), b"ready\n")
+            self.assertIsNotNone(life.cut())
+        life.kill()
+        no_timer = booted.forbids(222, errno.EAGAIN)
+        self.restart_refused("POSIX timer 0 cannot be made again", preexec_fn=no_timer)
+
     def test_mapped_file_that_is_replaced(self):
         setup = (
             "open('data', 'wb').write(bytes(8192))\nf = open('data', 'r+b')\n"
@@ -208,14 +234,17 @@ class Refuse(Refusing):
         self.assertIsNotNone(life.cut())
         life.kill()
 
-    def restart(self):
+    def restart(self, **kwargs):
         done = subprocess.run(
-            [booted.BOOT, "--restore", str(self.image)], capture_output=True, timeout=booted.END_S
+            [booted.BOOT, "--restore", str(self.image)],
+            capture_output=True,
+            timeout=booted.END_S,
+            **kwargs,
         )
         return done.returncode, done.stderr.decode()
 
-    def restart_refused(self, words):
-        code, error = self.restart()
+    def restart_refused(self, words, **kwargs):
+        code, error = self.restart(**kwargs)
         self.assertEqual(code, REFUSED)
         self.assertTrue(error.startswith("backstay: cannot restart: "), error)
         self.assertIn(words, error)

@@ -8,6 +8,7 @@ The output of all lives together is that of an undisturbed run.
 """
 
 import ctypes
+import errno
 import gzip
 import hashlib
 import os
@@ -36,7 +37,9 @@ def fixed_addresses():
     ctypes.CDLL(None).personality(0x0040000)  # ADDR_NO_RANDOMIZE
 
 
-class Restore(unittest.TestCase):
+class Lives(unittest.TestCase):
+    """What the tests share."""
+
     def setUp(self):
         self.folders = tempfile.TemporaryDirectory()
         self.addCleanup(self.folders.cleanup)
@@ -57,6 +60,8 @@ class Restore(unittest.TestCase):
             restarts += count
         self.assertGreater(restarts, 0, "no cut fell into the program's life")
 
+
+class Restore(Lives):
     def test_single(self):
         self.go_on([PROGRAMS / "image_single"], first_s=(0.02, 0.1))
 
@@ -93,9 +98,6 @@ class Restore(unittest.TestCase):
 
     def test_files(self):
         self.go_on([PROGRAMS / "image_files", INPUT], first_s=(0.02, 0.1))
-
-    def test_signals(self):
-        self.go_on([PROGRAMS / "image_signals"], first_s=(0.02, 0.15))
 
     def test_python(self):
         script = """
@@ -255,6 +257,46 @@ for step in range(30):
             self.assertEqual((life.end(), (folder / "out").read_bytes()), expected)
         finally:
             booted.BOOT = before
+
+
+class RestoreSignals(Lives):
+    def test_signals(self):
+        self.go_on([PROGRAMS / "image_signals"], first_s=(0.02, 0.15))
+
+    def test_queued_signals(self):
+        """They come in their order, with what their senders have told."""
+        self.go_on([PROGRAMS / "image_queued"], first_s=(0.02, 0.15))
+
+    def test_cuts_alone(self):
+        """Nothing is taken out of the queues, and no signal of a timer comes twice."""
+        for name in ("image_queued", "image_timers", "image_locks"):
+            with open(self.folder() / "out", "w+b") as out:
+                image = self.folder() / "image"
+                life = booted.Booted(["--image", image, "--", PROGRAMS / name], out=out)
+                while life.cut() is not None:
+                    continue
+                out.seek(0)
+                got = life.end(), out.read()
+            self.assertEqual(got, booted.native([PROGRAMS / name]), name)
+
+    def test_locks(self):
+        """Held mutexes of every kind that knows its owner."""
+        self.go_on([PROGRAMS / "image_locks"], first_s=(0.02, 0.15))
+
+    def test_timers(self):
+        """POSIX timers of every kind, whatever the ids of the threads that they tell."""
+        self.go_on([PROGRAMS / "image_timers"], first_s=(0.02, 0.15))
+
+    def test_timers_on_older_kernels(self):
+        """They count timers, and give none the number that it had."""
+        exact = booted.forbids(157, errno.EINVAL, 77)  # prctl, PR_TIMER_CREATE_RESTORE_IDS
+        self.go_on([PROGRAMS / "image_timers"], tries=1, first_s=(0.02, 0.15), preexec_fn=exact)
+
+    def test_signals_where_nobody_may_look_at_them(self):
+        """Those that carry nothing come back, and those of timers."""
+        no_trace = booted.forbids(101, errno.EPERM)
+        for name in ("image_signals", "image_timers"):
+            self.go_on([PROGRAMS / name], tries=1, first_s=(0.02, 0.15), preexec_fn=no_trace)
 
 
 if __name__ == "__main__":

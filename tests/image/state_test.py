@@ -26,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "format" / "process-state.md"
 BACK, REFUSED, FORGOTTEN = VERDICTS = ("comes back", "refused", "forgotten")
 NOT_YET = {  # what the page says of these does not hold yet
-    "posix_timer", "queued_signals", "robust_mutex", "inheriting_mutex",
     "packet_pipe", "seals", "owner", "owner_signal", "message_queue",
 }  # fmt: skip
 

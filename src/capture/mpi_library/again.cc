@@ -1,6 +1,7 @@
 #include "capture/mpi_library/again.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/mpi_library/names.h"
@@ -24,6 +25,21 @@ uint64_t main_thread = 0;  // the FS base of the thread that called MPI_Init: a 
 bool again = false;
 bool ended_here = false;  // in this life
 bool under_way = false;
+double origin = 0;  // by the wall clock, of MPI_Wtime
+double shift = 0;   // from the real MPI's
+double told = 0;    // the last
+
+double wall_clock() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+void renew_time() {
+  const double real = call<double>(index_MPI_Wtime);
+  const double now = wall_clock() - origin;
+  shift = (now > told ? now : told) - real;
+}
 
 uint64_t world() {
   if (!abi::handles_are_pointers) return 0x44000000;
@@ -78,6 +94,7 @@ void note_start(int provided) {
   level = provided;
   saved = find_place();
   main_thread = own_fs();
+  origin = wall_clock() - call<double>(index_MPI_Wtime);
 }
 
 bool is_main_thread() { return own_fs() == main_thread; }
@@ -85,6 +102,12 @@ bool is_main_thread() { return own_fs() == main_thread; }
 void note_end() {
   phase = Phase::finalized;
   ended_here = true;
+}
+
+double program_time(double real) {
+  const double now = real + shift;
+  if (now > told) told = now;
+  return now;
 }
 
 bool has_ended_before() { return again && phase == Phase::finalized && !ended_here; }
@@ -99,6 +122,7 @@ void begin_again() {
   learn_objects();
   if (phase == Phase::initialized) {
     check_place();
+    renew_time();
     renew_handles();
   }
   under_way = false;

@@ -18,6 +18,10 @@ void begin_again();
 // MPI had ended before this life began: what it says of itself is what it said then.
 bool has_ended_before();
 
+// MPI_Wtime of the program, by that of the real MPI, which may begin anew in each life. Behind a
+// restart it goes on by the wall clock, and never from less than what it has told. In a call.
+double program_time(double real);
+
 void learn_objects();  // objects_*.cc
 
 }  // namespace backstay::mpi

@@ -158,6 +158,15 @@ int PMPI_Is_thread_main(void* flag) {
 }
 BACKSTAY_MPI_NAME(MPI_Is_thread_main)
 
+double PMPI_Wtime() {
+  if (const uint64_t fs = callback_fs()) {
+    return program_time(call_with<double>(fs, index_MPI_Wtime));
+  }
+  const InCall in_call;
+  return program_time(beside<double>(index_MPI_Wtime));
+}
+BACKSTAY_MPI_NAME(MPI_Wtime)
+
 // It is there for tools; MPI itself does nothing.
 int PMPI_Pcontrol(const int, ...) { return 0; }
 BACKSTAY_MPI_NAME(MPI_Pcontrol)

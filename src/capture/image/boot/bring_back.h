@@ -42,8 +42,10 @@ void protect_areas(const Tables& tables);
 
 // Starts the threads; they wait in the boot program. Their new ids are known from then on.
 void start_threads(const Tables& tables, Trouble& trouble);
+// The id of the process or of a thread in this life; 0: the image has no such one.
+uint32_t new_thread_id(uint32_t before);
 // Writes new thread ids where libc keeps them: in each thread's block, and in mutexes that are
-// held.
+// held, and for the thread that runs functions of timers (SIGEV_THREAD).
 void renew_thread_ids(const Tables& tables);
 
 // Closes what the image does not have, but for `control` and the launcher's descriptor, which move

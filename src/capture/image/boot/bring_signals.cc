@@ -2,6 +2,7 @@
 
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/handlers.h"
+#include "capture/image/boot/posix_timers.h"
 
 namespace backstay::image {
 
@@ -20,31 +21,6 @@ void set_interval(const Timer& timer) {
   system_call(__NR_setitimer, timer.kind - 1, address_of(times), 0);
 }
 
-// The kernel counts timers up for each process; those between are made and removed again, so that
-// each has the number that libc knows.
-void make_timer(const Timer& timer) {
-  struct {
-    uint64_t value;
-    int32_t signal, notify, tid;
-    uint8_t zeros[44];
-  } event{timer.notify_value,
-          static_cast<int32_t>(timer.signal),
-          static_cast<int32_t>(timer.notify),
-          static_cast<int32_t>(timer.tid),
-          {}};
-  for (uint32_t tries = 0; tries < 100'000; ++tries) {
-    int32_t id = -1;
-    if (system_call(__NR_timer_create, timer.clock, address_of(&event), address_of(&id)) != 0)
-      return;
-    if (static_cast<uint32_t>(id) == timer.id) break;
-    system_call(__NR_timer_delete, id);
-    if (static_cast<uint32_t>(id) > timer.id) return;
-  }
-  const uint64_t times[4] = {timer.interval_ns / second, timer.interval_ns % second,
-                             timer.value_ns / second, timer.value_ns % second};
-  system_call(__NR_timer_settime, timer.id, 0, address_of(times), 0);
-}
-
 }  // namespace
 
 void set_signals(const Tables& tables) {
@@ -58,12 +34,9 @@ void set_signals(const Tables& tables) {
 
 void set_timers(const Tables& tables) {
   for (const Timer& timer : tables.timers) {
-    if (timer.kind == static_cast<uint32_t>(TimerKind::posix)) {
-      make_timer(timer);
-    } else {
-      set_interval(timer);
-    }
+    if (timer.kind != static_cast<uint32_t>(TimerKind::posix)) set_interval(timer);
   }
+  posix_timers::start(tables);
 }
 
 }  // namespace backstay::image

@@ -1,12 +1,12 @@
 #include <linux/mman.h>
 #include <linux/prctl.h>
-#include <signal.h>
 
 #include "capture/image/boot/areas.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/mutexes.h"
 #include "capture/image/boot/personality.h"
+#include "capture/image/boot/queued_signals.h"
 #include "capture/image/boot/rights.h"
 #include "capture/image/boot/stop.h"
 #include "capture/image/boot/thread.h"
@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint64_t stack_bytes = 16 << 10;
 constexpr uint32_t rseq_signature = 0x53053053;
+constexpr uint64_t lock_bytes = 40;
+constexpr uint32_t once_done = 2;  // of pthread_once
 
 NewIds ids;
 const Tables* image = nullptr;
@@ -38,30 +40,6 @@ void register_rseq(const Thread& thread) {
   system_call(__NR_rseq, static_cast<long>(at), bytes, 0, rseq_signature);
 }
 
-// These signals were meant for the life that was saved. A launcher ends its ranks by SIGTERM; if a
-// version brought that signal back, it would end each life that goes on from it.
-bool asks_to_end(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-}
-
-// Those of the whole process: whichever thread does not block them gets them.
-void send_process_pending(uint64_t pending) {
-  const long process = system_call(__NR_getpid);
-  for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
-    if ((pending >> (signal - 1) & 1) == 0 || asks_to_end(signal)) continue;
-    system_call(__NR_kill, process, signal);
-  }
-}
-
-// Signals that wait for this thread: they are blocked now, and as its mask says later.
-void send_pending(uint64_t pending, long process, long tid) {
-  for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
-    if ((pending >> (signal - 1) & 1) != 0) {
-      system_call(__NR_tgkill, process, tid, signal);
-    }
-  }
-}
-
 void become(const Thread& thread) {
   personality::take();
   system_call(__NR_arch_prctl, set_fs, static_cast<long>(thread.fs));
@@ -71,7 +49,7 @@ void become(const Thread& thread) {
               static_cast<long>(thread.robust_bytes));
   register_rseq(thread);
   system_call(__NR_prctl, PR_SET_NAME, address_of(thread.name));
-  send_pending(thread.pending, system_call(__NR_getpid), sys_thread_id());
+  queued_signals::bring_back(*image, thread);
 }
 
 [[noreturn]] void return_to(uint64_t frame) {
@@ -117,6 +95,71 @@ LockRange lock_range(const Area& area, const Run& run) {
   return LockRange{run.address, end, more ? end + page_bytes : end};
 }
 
+// Of the kernel, or just behind one.
+bool is_at_call(uint64_t instruction) {
+  constexpr uint16_t call = 0x050f;
+  const auto* at = reinterpret_cast<const uint16_t*>(instruction);
+  return at[0] == call || at[-1] == call;
+}
+
+bool may_be_lock(const Tables& tables, uint64_t at) {
+  const auto ends_before = [&](const Run& run) { return end_of(run) <= at; };
+  const Run* run = find_first(tables.runs, ends_before);
+  return at % 8 == 0 && run != tables.runs.end() && run->address <= at &&
+         end_of(*run) - at >= lock_bytes && may_hold_locks(area_of(tables.areas, *run));
+}
+
+// A thread that was stopped while it takes or gives back a lock has the address in a register.
+// While it waits in the kernel, libc has the thread's id at hand: in another register, or on the
+// stack.
+void renew_under_way(const Tables& tables, const Thread& thread) {
+  uint64_t(&registers)[registers_count] = reinterpret_cast<Context*>(thread.frame)->registers;
+  bool waits = false;
+  for (uint32_t i = 0; i < registers_count; ++i) {
+    if (!may_be_lock(tables, registers[i])) continue;
+    const bool knows = renew_lock_under_way(registers[i], thread.tid, ids);
+    waits = waits || (knows && i == reg_rdi && is_at_call(registers[reg_rip]));
+  }
+  if (!waits) return;
+  for (uint64_t& one : registers) {
+    if (one == thread.tid) one = ids.renewed(thread.tid);
+  }
+  auto* const stack = reinterpret_cast<uint32_t*>(registers[reg_rsp]);
+  for (int i = 0; i < 32; ++i) {
+    if (stack[i] == thread.tid) stack[i] = ids.renewed(thread.tid);
+  }
+}
+
+// The thread in which glibc runs functions of timers (SIGEV_THREAD) blocks signal 32, which glibc
+// hides from programs.
+bool may_run_timers(const Thread& thread) { return (thread.mask >> 31 & 1) != 0; }
+
+bool is_of_libc(const char* path) {
+  const char* name = last_part(path);
+  return begins_with(name, "libc.so") || begins_with(name, "libc-") || begins_with(name, "librt");
+}
+
+// glibc tells the kernel this thread's id with each new timer. It keeps the id beside the word of
+// pthread_once by which the thread was started, in variables that have no names in the library.
+void renew_timer_thread(const Tables& tables, uint32_t before) {
+  uint32_t* found = nullptr;
+  uint64_t end = 0;
+  for (const Area& area : tables.areas) {
+    const bool has_file = area.file != no_index;
+    const bool libc =
+        has_file ? is_of_libc(tables.text(tables.files[area.file].path)) : area.start == end;
+    if (!libc || (area.protection & PROT_WRITE) == 0) continue;
+    end = area.end;
+    auto* const last = reinterpret_cast<uint32_t*>(end) - 1;
+    for (auto* at = reinterpret_cast<uint32_t*>(area.start) + 1; at < last; ++at) {
+      if (*at != before || (at[1] != once_done && at[-1] != once_done)) continue;
+      if (found != nullptr) return;  // it may be neither
+      found = at;
+    }
+  }
+  if (found != nullptr) *found = ids.renewed(before);
+}
+
 const Thread* leader_of(const Tables& tables) {
   for (const Thread& thread : tables.threads) {
     if ((thread.flags & thread_leader) != 0) return &thread;
@@ -154,10 +197,14 @@ void start_threads(const Tables& tables, Trouble& trouble) {
   }
 }
 
+uint32_t new_thread_id(uint32_t before) { return ids.holds(before) ? ids.renewed(before) : 0; }
+
 void renew_thread_ids(const Tables& tables) {
   for (const Thread& thread : tables.threads) {
     auto* word = reinterpret_cast<uint32_t*>(thread.clear_tid);
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
+    renew_under_way(tables, thread);
+    if (may_run_timers(thread)) renew_timer_thread(tables, thread.tid);
   }
   for (const Run& run : tables.runs) {
     const Area& area = area_of(tables.areas, run);
@@ -181,7 +228,7 @@ void go_on(const Tables& tables) {
     if (seen == others) break;
     wait_while(&ready, seen);
   }
-  send_process_pending(tables.identity.pending);
+  queued_signals::bring_back(tables);
   const uint64_t frame = leader != nullptr ? leader->frame : 0;
   Text known;
   take_attributes(tables, attributes::When::at_last, known);

@@ -13,6 +13,8 @@
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/notes.h"
 #include "capture/image/boot/personality.h"
+#include "capture/image/boot/posix_timers.h"
+#include "capture/image/boot/queued_signals.h"
 #include "capture/image/boot/rights.h"
 #include "capture/image/boot/snapshot.h"
 #include "capture/image/boot/watch.h"
@@ -46,6 +48,8 @@ void describe_notes(const char* given, Trouble& trouble) {
   personality::add_note(own);
   notes.add(own.c_str());
   describe_threads(stopped, tables, notes);
+  posix_timers::check(tables, trouble);
+  if (trouble.empty()) queued_signals::add_notes(tables, notes, trouble);
   rights::add_notes(stopped, notes);
   attributes::add_notes(stopped, notes);
   notes.end(trouble);
@@ -53,11 +57,11 @@ void describe_notes(const char* given, Trouble& trouble) {
 
 void describe_all(const char* notes, Watching watching, Trouble& trouble) {
   tables.begin();
-  describe_signals(tables);  // timers before what is pending: one that fires between is not lost
+  describe_signals(tables, trouble);
   const KernelAction lent =
       handlers::seen_by_program(static_cast<int>(stopped.signal), stopped.action);
   tables.handlers[stopped.signal - 1] = Handler{lent.handler, lent.flags, lent.restorer, lent.mask};
-  describe_process(stopped, tables, trouble);
+  if (trouble.empty()) describe_process(stopped, tables, trouble);
   asyncio::begin();
   if (trouble.empty()) describe_descriptors(tables, trouble);
   if (trouble.empty()) describe_notes(notes, trouble);

@@ -13,7 +13,7 @@ namespace backstay::image {
 void describe_process(const Stopped& stopped, Tables& tables, Trouble& trouble);  // identity
 // Also their rights, as notes.
 void describe_threads(const Stopped& stopped, Tables& tables, NotesWriter& notes);
-void describe_signals(Tables& tables);  // handlers, timers, what is pending
+void describe_signals(Tables& tables, Trouble& trouble);  // handlers, timers
 void describe_descriptors(Tables& tables, Trouble& trouble);
 void describe_areas(Tables& tables, Watching watching, Trouble& trouble);  // areas, files, runs
 

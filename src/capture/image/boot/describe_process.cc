@@ -36,17 +36,6 @@ uint32_t read_octal(const char* at) {
   return number;
 }
 
-// A POSIX timer whose signal waits fires once more at the restart, with its value; the signal
-// itself would come back without it.
-void take_timer_signals(Tables& tables) {
-  for (Timer& timer : tables.timers) {
-    const uint64_t bit = timer.signal > 0 ? 1ULL << (timer.signal - 1) : 0;
-    if ((tables.identity.pending & bit) == 0) continue;
-    timer.value_ns = 1;
-    tables.identity.pending &= ~bit;
-  }
-}
-
 }  // namespace
 
 void read_features(uint32_t* features, uint64_t* xfeatures, uint32_t* xstate_bytes) {
@@ -83,7 +72,6 @@ void describe_process(const Stopped&, Tables& tables, Trouble& trouble) {
     if (begins_with(line, "Umask:\t")) identity.umask = read_octal(line + 7);
     identity.pending = value_of(line, "ShdPnd:", true, identity.pending);
   }
-  take_timer_signals(tables);
   char path[4096] = {};
   const long bytes = system_call(__NR_getcwd, address_of(path), sizeof path);
   if (bytes <= 0 || path[0] != '/') {

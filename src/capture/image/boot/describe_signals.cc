@@ -1,6 +1,6 @@
 #include "capture/image/boot/describe.h"
-#include "capture/image/boot/files.h"
 #include "capture/image/boot/handlers.h"
+#include "capture/image/boot/posix_timers.h"
 
 namespace backstay::image {
 
@@ -29,42 +29,9 @@ void describe_intervals(Tables& tables) {
   }
 }
 
-// ID: 0 / signal: 14/00007ffd... / notify: signal/pid.123 / ClockID: 1
-void describe_timers(Tables& tables) {
-  Lines lines("/proc/self/timers");
-  Timer* timer = nullptr;
-  while (const char* line = lines.next()) {
-    const char* at = line;
-    if (begins_with(line, "ID: ")) {
-      timer = tables.timers.add();
-      if (timer == nullptr) return;
-      timer->kind = static_cast<uint32_t>(TimerKind::posix);
-      at += 4;
-      timer->id = static_cast<uint32_t>(read_decimal(at));
-      Times times{};
-      system_call(__NR_timer_gettime, timer->id, address_of(&times));
-      timer->interval_ns = ns(times.interval_s, times.interval_part, 1);
-      timer->value_ns = ns(times.value_s, times.value_part, 1);
-    } else if (timer != nullptr && begins_with(line, "signal: ")) {
-      at += 8;
-      timer->signal = static_cast<uint32_t>(read_decimal(at));
-      if (*at == '/') timer->notify_value = read_hex(++at);
-    } else if (timer != nullptr && begins_with(line, "notify: ")) {
-      timer->notify = begins_with(at + 8, "none") ? 1 : 0;  // SIGEV_NONE, SIGEV_SIGNAL
-      while (*at != 0 && *at != '.') ++at;
-      const bool one_thread = at > line + 3 && begins_with(at - 3, "tid");
-      if (one_thread) timer->notify |= 4;  // SIGEV_THREAD_ID
-      if (*at == '.') timer->tid = static_cast<uint32_t>(read_decimal(++at));
-    } else if (timer != nullptr && begins_with(line, "ClockID: ")) {
-      at += 9;
-      timer->clock = static_cast<int32_t>(read_decimal(at));
-    }
-  }
-}
-
 }  // namespace
 
-void describe_signals(Tables& tables) {
+void describe_signals(Tables& tables, Trouble& trouble) {
   for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
     KernelAction action;
     sys_action(signal, nullptr, &action);
@@ -74,7 +41,7 @@ void describe_signals(Tables& tables) {
     *tables.handlers.add() = Handler{action.handler, action.flags, action.restorer, action.mask};
   }
   describe_intervals(tables);
-  describe_timers(tables);
+  posix_timers::describe(tables, trouble);
 }
 
 }  // namespace backstay::image

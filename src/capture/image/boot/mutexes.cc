@@ -21,18 +21,28 @@ constexpr uint32_t kind_checking = 2;
 constexpr uint32_t robust = 16;
 constexpr uint32_t inherits = 32;
 constexpr uint32_t kind_known = kind_mask | robust | inherits | 64 | 128 | 256 | 512;
-constexpr uint32_t lock_owner = 0x3fffffff;  // FUTEX_TID_MASK
+constexpr uint32_t lock_owner = 0x3fffffff;    // FUTEX_TID_MASK
+constexpr uint32_t inconsistent = 0x7fffffff;  // in the owner's place: the one before has ended
+
+// The kernel knows the owner by the lock's word, too.
+bool lock_knows(const Mutex& mutex) { return (mutex.kind & (robust | inherits)) != 0; }
+
+uint32_t owner_of(const Mutex& mutex) {
+  return lock_knows(mutex) ? mutex.lock & lock_owner : mutex.owner;
+}
 
 // A held mutex that knows its owner.
 bool is_held(const Mutex& mutex) {
-  const bool knows = (mutex.kind & (robust | inherits)) != 0;
+  const bool knows = lock_knows(mutex);
   const uint32_t kind = mutex.kind & kind_mask;
   if ((mutex.kind & ~kind_known) != 0 || mutex.users == 0 || mutex.users > threads_max)
     return false;
   if (!knows && kind != kind_recursive && kind != kind_checking) return false;
   if (!knows && (mutex.spins | mutex.neighbours[0] | mutex.neighbours[1]) != 0) return false;
-  if (kind == kind_recursive ? mutex.count == 0 : mutex.count != 0) return false;
-  return knows ? (mutex.lock & lock_owner) == mutex.owner : mutex.lock == 1 || mutex.lock == 2;
+  // Of these glibc counts the first lock, whatever the type.
+  if (kind == kind_recursive ? mutex.count == 0 : mutex.count != (knows ? 1 : 0)) return false;
+  return knows ? mutex.owner == owner_of(mutex) || mutex.owner == inconsistent
+               : mutex.lock == 1 || mutex.lock == 2;
 }
 
 // pthread_rwlock_t of glibc on x86-64. An unlock takes the lock for one of a reader where the id is
@@ -68,11 +78,11 @@ bool is_held(const ReadWriteLock& lock) {
 }
 
 void renew(Mutex& mutex, const NewIds& ids) {
-  if (!ids.holds(mutex.owner) || !is_held(mutex)) return;
-  mutex.owner = ids.renewed(mutex.owner);
-  if ((mutex.kind & (robust | inherits)) != 0) {
-    mutex.lock = (mutex.lock & ~lock_owner) | mutex.owner;
-  }
+  const uint32_t before = owner_of(mutex);
+  if (!ids.holds(before) || !is_held(mutex)) return;
+  const uint32_t now = ids.renewed(before);
+  if (mutex.owner == before) mutex.owner = now;
+  if (lock_knows(mutex)) mutex.lock = (mutex.lock & ~lock_owner) | now;
 }
 
 }  // namespace
@@ -97,6 +107,15 @@ uint32_t NewIds::renewed(uint32_t before) const {
     if (pairs_[i].before == before) return pairs_[i].now;
   }
   return before;
+}
+
+bool renew_lock_under_way(uint64_t at, uint32_t owner, const NewIds& ids) {
+  auto& mutex = *reinterpret_cast<Mutex*>(at);
+  if ((mutex.kind & ~kind_known) != 0 || !lock_knows(mutex)) return false;
+  if (owner_of(mutex) != owner || is_held(mutex)) return true;
+  if (mutex.owner == owner) mutex.owner = ids.renewed(owner);
+  mutex.lock = (mutex.lock & ~lock_owner) | ids.renewed(owner);
+  return true;
 }
 
 void renew_locks(const LockRange& range, const NewIds& ids) {

@@ -29,6 +29,10 @@ struct LockRange {
   uint64_t start = 0, end = 0, readable_end = 0;
 };
 
+// Whether a mutex is there whose owner the kernel knows, too. Renews its owner where the kernel has
+// it already, or still, and libc's fields do not. Before renew_locks(), which passes over these.
+bool renew_lock_under_way(uint64_t at, uint32_t owner, const NewIds& ids);
+
 // Renews the owner of each lock of glibc that is held by one of the old ids and begins in this
 // range. Nothing tells where locks lie, and data of the program may look like a lock. So only what
 // has the values of a held lock in all its fields counts as one.

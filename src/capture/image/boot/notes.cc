@@ -12,11 +12,17 @@ void NotesWriter::add(const char* text) {
   }
 }
 
+void NotesWriter::begin(const char* key, uint64_t thread) {
+  Text start;
+  start << key;
+  if (thread != 0) start << "." << thread;
+  add((start << "=").c_str());
+}
+
 void NotesWriter::add(const char* key, uint64_t thread, const char* text) {
-  Text number;
-  if (thread != 0) number << "." << thread;
-  const char* parts[] = {key, number.c_str(), "=", text, "\n"};
-  for (const char* part : parts) add(part);
+  begin(key, thread);
+  add(text);
+  add("\n");
 }
 
 void NotesWriter::end(Trouble& trouble) {

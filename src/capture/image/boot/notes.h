@@ -11,6 +11,8 @@ namespace backstay::image {
 class NotesWriter {
  public:
   explicit NotesWriter(Tables& tables);
+  // A line; its text is added then, and its end (\n).
+  void begin(const char* key, uint64_t thread);
   void add(const char* text);                                    // part of a line, or some
   void add(const char* key, uint64_t thread, const char* text);  // thread 0: of the process
   void end(Trouble& trouble);

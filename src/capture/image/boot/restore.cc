@@ -22,6 +22,7 @@
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/outputs.h"
+#include "capture/image/boot/posix_timers.h"
 #include "capture/image/boot/rights.h"
 #include "capture/image/boot/watch.h"
 
@@ -170,6 +171,8 @@ void wait_for_others() {
   clear_descriptors(tables, lower, options.control, trouble);
   control = options.control;
   check(trouble);
+  posix_timers::make(tables, trouble);  // before others may take their numbers
+  check(trouble, Refused::image);
   if (lower) restart_lower_half(real_library, trouble);
   check(trouble);
   open_descriptors(tables, trouble);

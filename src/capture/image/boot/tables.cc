@@ -61,7 +61,7 @@ void Tables::begin() {
   threads.begin(4096);
   format = format_whole;
   handlers.begin(signals);
-  timers.begin(1024);
+  timers.begin(65536);
   descriptors.begin(descriptors_max);
   contents.begin(contents_room);
   texts.begin(texts_room);

@@ -1,0 +1,185 @@
+#include "capture/image/boot/queued_signals.h"
+
+#include <signal.h>
+
+#include "capture/image/boot/posix_timers.h"
+#include "capture/image/boot/thread.h"
+
+namespace backstay::image::queued_signals {
+
+namespace {
+
+// The kernel's siginfo: nothing of it lies behind these 48 bytes.
+struct Info {
+  int32_t signal, error, code, zero;
+  int32_t sender;  // or the number of a timer
+  uint32_t user;
+  uint64_t value;
+  uint64_t rest[2];
+};
+static_assert(sizeof(Info) == 48);
+constexpr uint64_t words = sizeof(Info) / 8;
+struct Told {
+  Info info;
+  uint8_t zeros[80];
+};
+
+constexpr long detach = 17;  // of ptrace
+constexpr long seize = 0x4206;
+constexpr long interrupt = 0x4207;
+constexpr long peek = 0x4209;
+constexpr uint32_t of_process = 1;
+constexpr long any_child = 0x40000000;     // __WALL
+constexpr long allow_tracer = 0x59616d61;  // PR_SET_PTRACER
+constexpr int no_permission = 1;
+constexpr int first_real_time = 34;  // those before are libc's
+
+// Of the cut that is under way; the other process shares this memory.
+Tables* tables_of_cut = nullptr;
+NotesWriter* notes_of_cut = nullptr;
+long wrong = 0;
+
+// A timer's signal comes by the timer. Our own request to stop may have been sent twice.
+bool is_to_come_back(const Info& info) {
+  if (info.code == SI_QUEUE && in_window(info.value, info.value)) return false;
+  const auto timer = static_cast<uint32_t>(info.sender);
+  return info.code != SI_TIMER || !posix_timers::run_off_at_once(*tables_of_cut, timer);
+}
+
+void look_at_queue(uint32_t tid, uint32_t flags) {
+  struct {
+    uint64_t first;
+    uint32_t flags;
+    int32_t count;
+  } which{0, flags, 1};
+  for (;; ++which.first) {
+    Told told{};
+    const long got = system_call(__NR_ptrace, peek, tid, address_of(&which), address_of(&told));
+    if (got < 0) wrong = -got;
+    if (got < 0) return;
+    if (which.first == 0) notes_of_cut->begin("signals", flags == of_process ? 0 : tid);
+    if (got == 0) break;
+    if (!is_to_come_back(told.info)) continue;
+    Text text;
+    for (uint64_t i = 0; i < words; ++i) {
+      text.hex(reinterpret_cast<const uint64_t*>(&told)[i]) << " ";
+    }
+    notes_of_cut->add(text.c_str());
+  }
+  notes_of_cut->add("\n");
+}
+
+// The other process. What it stops so goes on at its end.
+void look(void*) {
+  bool process = tables_of_cut->identity.pending != 0;
+  for (const Thread& thread : tables_of_cut->threads) {
+    if (wrong != 0 || (thread.pending == 0 && !process)) continue;
+    wrong = -system_call(__NR_ptrace, seize, thread.tid);
+    if (wrong != 0) break;
+    system_call(__NR_ptrace, interrupt, thread.tid);
+    system_call(__NR_wait4, thread.tid, 0, any_child);
+    if (thread.pending != 0) look_at_queue(thread.tid, 0);
+    if (process) look_at_queue(thread.tid, of_process);
+    process = false;
+  }
+  for (;;) system_call(__NR_exit, 0);
+}
+
+void look_by_another() {
+  alignas(16) static char stack[16 << 10];
+  NewThread other;
+  other.flags = clone_memory;
+  other.stack = stack + sizeof stack;
+  other.entry = look;
+  const long process = start_thread(other);
+  wrong = process < 0 ? -process : 0;
+  if (process > 0) system_call(__NR_wait4, process, 0, any_child);
+}
+
+// These signals were meant for the life that was saved. A launcher ends its ranks by SIGTERM; if a
+// version brought that signal back, it would end each life that goes on from it.
+bool asks_to_end(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+// What the process has sent to itself comes from itself.
+bool has_sender(const Info& info) {
+  return info.code <= 0 && info.code != SI_TIMER && info.code != SI_SIGIO;
+}
+
+// By the thread itself: nobody else may say what the kernel, or `kill`, has said.
+void queue(Told& told, const Tables& tables, bool to_thread) {
+  const long process = system_call(__NR_getpid);
+  const long self = sys_thread_id();
+  Info& info = told.info;
+  const bool own = has_sender(info) && info.sender == static_cast<int32_t>(tables.identity.pid);
+  if (own) info.sender = static_cast<int32_t>(process);
+  const long failed =
+      to_thread ? system_call(__NR_rt_tgsigqueueinfo, process, self, info.signal, address_of(&told))
+                : system_call(__NR_rt_sigqueueinfo, self, info.signal, address_of(&told));
+  if (failed == 0) return;
+  give_up(Text() << "cannot restart: signal " << info.signal << " cannot be queued again (error "
+                 << -failed << "); may more of them wait (ulimit -i)?",
+          78);
+}
+
+// Where an image has no notes of them: without what they tell.
+void send_by_mask(uint64_t pending, bool to_thread) {
+  const long process = system_call(__NR_getpid);
+  for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
+    if ((pending >> (signal - 1) & 1) == 0) continue;
+    if (to_thread) system_call(__NR_tgkill, process, sys_thread_id(), signal);
+    if (!to_thread && !asks_to_end(signal)) system_call(__NR_kill, process, signal);
+  }
+}
+
+void bring_back(const Tables& tables, uint64_t pending, uint32_t thread) {
+  if (pending == 0) return;
+  const char* at = find_note(tables, "signals", thread);
+  if (at == nullptr) return send_by_mask(pending, thread != 0);
+  while (*at != 0 && *at != '\n') {
+    Told told{};
+    uint64_t all[words];
+    for (uint64_t& word : all) {
+      word = read_hex(at);
+      if (*at == ' ') ++at;
+    }
+    memcpy(&told.info, all, sizeof all);
+    if (told.info.signal == 0) return;  // it is none of ours
+    if (thread == 0 && asks_to_end(told.info.signal)) continue;
+    queue(told, tables, thread != 0);
+  }
+}
+
+uint64_t all_pending(const Tables& tables) {
+  uint64_t all = tables.identity.pending;
+  for (const Thread& thread : tables.threads) all |= thread.pending;
+  return all;
+}
+
+}  // namespace
+
+void add_notes(Tables& tables, NotesWriter& notes, Trouble& trouble) {
+  if (all_pending(tables) == 0) return;
+  tables_of_cut = &tables;
+  notes_of_cut = &notes;
+  look_by_another();
+  if (wrong == no_permission) {  // of Yama: a child of this process may look
+    system_call(__NR_prctl, allow_tracer, system_call(__NR_getpid));
+    look_by_another();
+    system_call(__NR_prctl, allow_tracer, 0);
+  }
+  if (wrong == 0) return;
+  posix_timers::take_signals(tables);
+  if (all_pending(tables) >> (first_real_time - 1) == 0) return;
+  trouble << "a real-time signal waits, and what it tells cannot be read here (ptrace, error "
+          << wrong << ")";
+}
+
+void bring_back(const Tables& tables) { bring_back(tables, tables.identity.pending, 0); }
+
+void bring_back(const Tables& tables, const Thread& thread) {
+  bring_back(tables, thread.pending, thread.tid);
+}
+
+}  // namespace backstay::image::queued_signals
