@@ -199,14 +199,29 @@ void learn_files() {
   });
 }
 
+// To look for pages changes the map: mappings that are watched alike become one. So it is read
+// whole before.
 void describe_areas(Tables& tables, Watching watching, Trouble& trouble) {
+  constexpr uint64_t room = 64 << 20;
+  Row<char> map;
+  map.begin(room);
+  if (!read_map(map)) {
+    trouble << "/proc/self/maps cannot be read, or is too long";
+    return;
+  }
   ContentsBetween contents(tables);
-  const bool read = each_mapping([&](const Mapping& mapping) {
+  static Mapping mapping;
+  for (char* line = map.begin(); trouble.empty() && line != map.end();) {
+    char* end = line;
+    while (end + 1 != map.end() && *end != '\n') ++end;
+    *end = 0;
+    const bool counts = read_mapping(line, mapping);
+    line = end + 1;
+    if (!counts) continue;
     if (trouble.empty()) contents.before(mapping.start, trouble);
     if (trouble.empty()) add_area(mapping, tables, watching, trouble);
-  });
+  }
   if (trouble.empty()) contents.before(UINT64_MAX, trouble);
-  if (!read && trouble.empty()) trouble << "/proc/self/maps cannot be read";
 }
 
 }  // namespace backstay::image
