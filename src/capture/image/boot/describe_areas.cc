@@ -75,6 +75,13 @@ uint64_t object_of(const Mapping& mapping, const Tables& tables) {
   return nameless::number_of(device, mapping.inode);
 }
 
+// The kernel refuses such a protection of all others. It is the one that the area has.
+bool grows_down(const Area& area) {
+  constexpr uint32_t and_below = 0x01000000;  // PROT_GROWSDOWN
+  return sys_protect(area.start, area.end - area.start,
+                     static_cast<int>(area.protection | and_below)) == 0;
+}
+
 bool has_file(AreaKind kind) {
   return kind == AreaKind::private_file || kind == AreaKind::shared_file;
 }
@@ -125,7 +132,7 @@ void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble
   area->object = kind == AreaKind::shared_memory ? object_of(mapping, tables) : 0;
   area->kind = static_cast<uint32_t>(kind);
   area->protection = mapping.protection;
-  area->flags = same_text(mapping.name, "[stack]") ? area_grows_down : 0;
+  area->flags = kind == AreaKind::anonymous && grows_down(*area) ? area_grows_down : 0;
   area->file = file;
   if (kind == AreaKind::shared_file) add_shared_pages(*area, tables, trouble);
   const Which which = kind == AreaKind::private_file ? Which::changed : Which::present;
