@@ -24,6 +24,7 @@ class State(Cut):
             "for text in (b'abc', b'defg'): os.write(one[1], text)\nos.write(two[1], b'single')"
         )
         goes_on = (
+            "for pipe in (one, two): os.set_blocking(pipe[0], False)\n"
             "for text in (b'hi', b'jkl'): os.write(one[1], text)\nos.write(two[1], b'next')\n"
             "print([os.read(one[0], n) for n in (2, 9, 9, 9)], os.read(two[0], 4),\n"
             "      os.read(two[0], 9), flush=True)"
@@ -39,9 +40,9 @@ class State(Cut):
             "os.close(one[1])\nfcntl.fcntl(two[1], fcntl.F_SETFL, 0)\n"
         )
         goes_on = (
+            "for pipe in (one, two): os.set_blocking(pipe[0], False)\n"
             "for text in (b'h', b'i'): os.write(two[1], text)\n"
-            "print([os.read(one[0], 9) for _ in range(3)], [os.read(two[0], 9) for _ in range(3)],\n"
-            "      flush=True)"
+            "print(*([os.read(r, 9) for _ in range(3)] for r, _ in (one, two)), flush=True)"
         )
         said = b"[b'abc', b'defg', b''] [b'abc', b'defg', b'hi']\n"
         self.assertEqual(self.waits(begins, goes_on), (said, b""))
@@ -55,8 +56,8 @@ class State(Cut):
         )
         goes_on = (
             "for fd in (*files, copy):\n"
-            "  print(os.pread(fd, 6, 1 << 29), os.pread(fd, 9, (1 << 30) - 3), os.pread(fd, 2, 0),\n"
-            "        os.fstat(fd).st_size == 1 << 30, os.fstat(fd).st_blocks < 100, flush=True)"
+            "  print(*(os.pread(fd, 6, at) for at in (1 << 29, (1 << 30) - 3)),\n"
+            "        os.pread(fd, 2, 0), os.fstat(fd).st_size == 1 << 30, os.fstat(fd).st_blocks < 100, flush=True)"
         )
         disk = b"b'middle' b'\\x00\\x00\\x00' b'\\x00\\x00' True True\n"
         memory = b"b'middle' b'end' b'\\x00\\x00' True True\n"
@@ -68,7 +69,8 @@ class State(Cut):
             "import fcntl, mmap\nseals = lambda fd: fcntl.fcntl(fd, fcntl.F_GET_SEALS)\n"
             "add = lambda fd, what: fcntl.fcntl(fd, fcntl.F_ADD_SEALS, what)\n"
             "sealed, free = (os.memfd_create('x', os.MFD_ALLOW_SEALING) for _ in range(2))\n"
-            "closed = os.memfd_create('x')\nfor fd in (sealed, free): os.write(fd, b'kept' * 1024)\n"
+            "closed = os.memfd_create('x')\n"
+            "for fd in (sealed, free): os.write(fd, b'kept' * 1024)\n"
             "add(sealed, 2 | 4 | 8)\nmapped = mmap.mmap(free, 4096)"
         )
         goes_on = (
@@ -113,7 +115,7 @@ class State(Cut):
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_numbers_just_below_the_limit(self):
-        holds = "a = os.open('/dev/null', os.O_RDONLY); os.dup2(a, {}); os.close(a)\nr, w = os.pipe()"
+        holds = "r, w = os.pipe()\na = os.open('/dev/null', 0); os.dup2(a, {}); os.close(a)"
         goes_on = "os.write(w, b'x')\nos.write(1, b'out' + os.read(r, 1))\nos.write(2, b'error')"
         for number in (59, 60, 61, 62, 63):
             with self.subTest(number):
@@ -140,7 +142,8 @@ class State(Cut):
 class LooksLikeAFile(Refusing):
     def test_message_queue(self):
         queue = (
-            "import atexit, ctypes\nlibc = ctypes.CDLL(None)\nname = b'/backstay-%d' % os.getpid()\n"
+            "import atexit, ctypes\nlibc = ctypes.CDLL(None)\n"
+            "name = b'/backstay-%d' % os.getpid()\n"
             "assert libc.mq_open(name, os.O_RDWR | os.O_CREAT, 0o600, None) >= 0\n"
             "atexit.register(lambda: libc.mq_unlink(name))"
         )

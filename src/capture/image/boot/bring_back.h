@@ -46,8 +46,8 @@ void start_threads(const Tables& tables, Trouble& trouble);
 void renew_thread_ids(const Tables& tables);
 
 // Closes what the image does not have, but for `control` and the launcher's descriptor, which move
-// to numbers that the image does not use. `reserve`: something takes each of the image's numbers, so
-// that what the lower half opens goes elsewhere.
+// to numbers that the image does not use. `reserve`: something takes each of the image's numbers,
+// so that what the lower half opens goes elsewhere.
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble);
 void open_descriptors(const Tables& tables, Trouble& trouble);
 // Flags that are not for a file that is opened again: O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW count

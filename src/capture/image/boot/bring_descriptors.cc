@@ -18,7 +18,7 @@ constexpr uint32_t access_mode = 3;
 constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 // O_TMPFILE, which is of folders alone.
 constexpr uint32_t without_name = 020200000;
-constexpr long set_flags = 4;        // F_SETFL
+constexpr long set_flags = 4;    // F_SETFL
 constexpr long set_owner = 15;   // F_SETOWN_EX
 constexpr long set_signal = 10;  // F_SETSIG
 

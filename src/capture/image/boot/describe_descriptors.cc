@@ -105,12 +105,7 @@ bool keep_part(long fd, uint64_t at, uint64_t bytes, Tables& tables, Descriptor&
     memcpy(head, &part, sizeof part);
   }
   uint8_t* to = add_state(tables, out, bytes);
-  for (uint64_t done = 0; to != nullptr && done < bytes;) {
-    const long got = sys_pread(fd, to + done, bytes - done, at + done);
-    if (got <= 0) return false;
-    done += static_cast<uint64_t>(got);
-  }
-  return to != nullptr;
+  return to != nullptr && sys_pread(fd, to, bytes, at) == static_cast<long>(bytes);
 }
 
 // All but its holes, in parts where it has some.
@@ -183,8 +178,8 @@ void refuse_other_names(const Open& open, const Descriptor& one, Trouble& troubl
 void refuse_without_path(const Open& open, const Descriptor& one, Trouble& trouble) {
   const bool given = open.number < standard || given_output(one) != 0;
   FileStatus there;
-  const bool found = open.path[0] == '/' && file_status(open.path, there) &&
-                     there.type() == open.status.type();
+  const bool found =
+      open.path[0] == '/' && file_status(open.path, there) && there.type() == open.status.type();
   const bool writes = (one.flags & access_mode) != 0;
   const bool same =
       found && (there.inode == open.status.inode || !writes || !keeps_inodes(open.path));

@@ -66,9 +66,8 @@ void refuse(const char* how, Trouble& trouble) {
 bool fill(const Tables& tables, const Descriptor& from, long fd) {
   return each_part(tables, from, [&](uint64_t at, const uint8_t* bytes, uint64_t size) {
     for (uint64_t done = 0; done < size;) {
-      const long wrote =
-          system_call(__NR_pwrite64, fd, address_of(bytes + done), static_cast<long>(size - done),
-                      static_cast<long>(at + done));
+      const long wrote = system_call(__NR_pwrite64, fd, address_of(bytes + done),
+                                     static_cast<long>(size - done), static_cast<long>(at + done));
       if (wrote <= 0) return false;
       done += static_cast<uint64_t>(wrote);
     }

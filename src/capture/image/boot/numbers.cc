@@ -6,8 +6,8 @@ namespace backstay::image {
 
 namespace {
 
-constexpr long most = 1 << 20;  // Linux's default limit (fs.nr_open)
-constexpr long standard = 3;    // 0, 1, 2: given by what starts the program
+constexpr long most = 1 << 20;       // Linux's default limit (fs.nr_open)
+constexpr long standard = 3;         // 0, 1, 2: given by what starts the program
 constexpr long duplicate_above = 0;  // F_DUPFD
 constexpr long open_files = 7;       // RLIMIT_NOFILE
 

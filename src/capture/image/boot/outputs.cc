@@ -12,8 +12,8 @@ constexpr uint32_t output = 1;
 constexpr uint32_t error = 2;
 constexpr uint32_t marks_of[numbers] = {0, descriptor_is_output, descriptor_is_error};
 constexpr uint32_t given_marks = descriptor_is_output | descriptor_is_error;
-constexpr long from_start = 0;       // SEEK_SET
-constexpr long from_end = 2;         // SEEK_END
+constexpr long from_start = 0;  // SEEK_SET
+constexpr long from_end = 2;    // SEEK_END
 
 struct Given {
   FileStatus status;

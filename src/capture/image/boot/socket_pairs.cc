@@ -3,8 +3,8 @@
 #include <linux/poll.h>
 
 #include "capture/image/boot/bring_back.h"
-#include "capture/image/boot/numbers.h"
 #include "capture/image/boot/descriptor_state.h"
+#include "capture/image/boot/numbers.h"
 #include "capture/image/boot/unix_diag.h"
 
 namespace backstay::image {

@@ -166,7 +166,7 @@ inline constexpr uint32_t descriptor_is_own = 2;  // of 0 to 2: the program has 
 // It writes to the file that is standard output, or error, of the process that saves the program.
 inline constexpr uint32_t descriptor_is_output = 4;
 inline constexpr uint32_t descriptor_is_error = 8;
-inline constexpr uint32_t descriptor_is_apart = 16;  // the program has opened that file once more
+inline constexpr uint32_t descriptor_is_apart = 16;   // the program has opened that file once more
 inline constexpr uint32_t descriptor_in_parts = 32;   // its content: each behind a ContentPart
 inline constexpr uint32_t descriptor_tells_own = 64;  // signals (O_ASYNC) go to the process
 // From this bit on: which signal (F_SETSIG), 0: SIGIO; of a file without a name its seals.
