@@ -57,7 +57,8 @@ class State(Cut):
         goes_on = (
             "for fd in (*files, copy):\n"
             "  print(*(os.pread(fd, 6, at) for at in (1 << 29, (1 << 30) - 3)),\n"
-            "        os.pread(fd, 2, 0), os.fstat(fd).st_size == 1 << 30, os.fstat(fd).st_blocks < 100, flush=True)"
+            "        os.pread(fd, 2, 0), os.fstat(fd).st_size == 1 << 30,\n"
+            "        os.fstat(fd).st_blocks < 100, flush=True)"
         )
         disk = b"b'middle' b'\\x00\\x00\\x00' b'\\x00\\x00' True True\n"
         memory = b"b'middle' b'end' b'\\x00\\x00' True True\n"
