@@ -100,6 +100,28 @@ def test_kill_of_the_program_at(world, point):
     assert how_runs_ended(world).count("finished") == 1  # the last
 
 
+def test_a_table_that_no_restart_would_take(world):
+    """The version is given up before it counts; the program goes on, and later ones are good."""
+    arena, room, piece = 0x4A5F00000000, 1 << 30, 16 << 20  # src/capture/image/boot/window.h
+
+    def damage(running):
+        companion = has_stopped(world, running)
+        [pid] = processes_of(world)
+        with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+            for at in range(arena, arena + room, piece):
+                memory.seek(at)
+                if (footer := memory.read(piece).rfind(b"BKSTIMG1")) >= 0:
+                    break
+            memory.seek(at + footer - 16)
+            memory.write(b"damaged.")
+        os.kill(companion, signal.SIGCONT)
+
+    told = same_output(world, failpoint("image.cut", "stop"), damage)
+    why = "was not saved: no restart would take its image: the table's checksum does not match"
+    assert why in told and "restart 1" not in told, told
+    assert world.run("verify", "app").returncode == 0
+
+
 @pytest.mark.parametrize("point", AGENT_POINTS)
 def test_kill_of_the_agent_at(world, point):
     """It costs versions, and never the program."""

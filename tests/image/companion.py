@@ -13,7 +13,7 @@ from booted import BOOT, END_S
 CHUNK = 256 << 10
 POOL = 256 << 20
 REQUEST = struct.Struct("<II QQQ II 1024s")
-ANSWER = struct.Struct("<II QQ 128Q QQQQQ 1024s")
+ANSWER = struct.Struct("<II QQ 128Q QQQQQQ 1024s")
 POOL_ASK, CUT, FILL, RESUME, TABLE, TAKE, SETTLE, KEPT, SNAPSHOT, BASE, GO = range(1, 12)
 
 

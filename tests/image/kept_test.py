@@ -2,11 +2,13 @@
 zeroed, mapped anew, moved and given back, and the same process out of the chunks.
 
 The test plays the companion (companion.py). BACKSTAY_SEED repeats a run.
-Usage: kept_test.py BOOT PROGRAMS
+Usage: kept_test.py BOOT PROGRAMS [VERSIONS]
+VERSIONS: only so many versions of a map that changes at random.
 """
 
 import contextlib
 import os
+import random
 import sys
 import tempfile
 import time
@@ -115,6 +117,74 @@ while line := sys.stdin.readline():
 """
 
 
+# Changes its map in a random way at each line that it reads: neighbours that were apart become one
+# mapping, and mappings are cut. Prints a checksum of what may be read, and which pages there are.
+MAPS = """
+import ctypes, os, random, sys, zlib
+draw = random.Random(int(sys.argv[1]))
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+PAGE, PAGES = 4096, 1200
+STILL = 200  # of these, at the end, that do not change: an image keeps them
+def map_at(at, pages, protection, flags, file=-1, offset=0):
+    at = libc.mmap(ctypes.c_void_p(at), ctypes.c_size_t(pages * PAGE), protection, flags, file,
+                   ctypes.c_long(offset))
+    assert at != ctypes.c_void_p(-1).value, ctypes.get_errno()
+    return at
+room = map_at(None, PAGES + 2, 0, 34) + PAGE  # nothing else comes beside it
+now = [0] * (PAGES - STILL)  # protection; None: not mapped
+still = room + len(now) * PAGE
+map_at(still, STILL, 3, 50)
+ctypes.memmove(still, draw.randbytes(STILL * PAGE), STILL * PAGE)
+os.chdir(os.path.dirname(sys.argv[0]))
+files = [os.open(name, os.O_RDWR | os.O_CREAT) for name in ("read", "shared")]
+files.append(os.memfd_create("memory"))
+for one in files:
+    os.write(one, draw.randbytes(PAGES * PAGE))
+def write(page):
+    if now[page] == 3:
+        ctypes.memmove(room + page * PAGE, draw.randbytes(64), 64)
+def map_anew(page, count):
+    flags, file = draw.choice([(50, -1)] * 20 + list(zip((18, 17, 17, 49), [*files, -1])))
+    map_at(room + page * PAGE, count, 3, flags, file, page * PAGE)
+    now[page : page + count] = [3] * count
+    if draw.randrange(4) == 0:
+        touch(page, count)
+def unmap(page, count):
+    assert libc.munmap(ctypes.c_void_p(room + page * PAGE), ctypes.c_size_t(count * PAGE)) == 0
+    now[page : page + count] = [None] * count
+def protect(page, count):
+    what = draw.choice([0, 1, 1, 3, 3, 3])
+    for each in range(page, page + count):
+        if now[each] is not None:
+            libc.mprotect(ctypes.c_void_p(room + each * PAGE), ctypes.c_size_t(PAGE), what)
+            now[each] = what
+def advise(page, count):  # give back; huge pages or not; in a core file or not
+    libc.madvise(ctypes.c_void_p(room + page * PAGE), ctypes.c_size_t(count * PAGE),
+                 draw.choice([4, 14, 15, 16, 17]))
+def touch(page, count):
+    for each in range(page, page + count):
+        write(each)
+def every_other(page, count):
+    change = draw.choice([unmap, map_anew, map_anew, map_anew, protect, advise, touch])
+    for each in range(page, page + count, 2):
+        change(each, 1)
+kinds = [map_anew, unmap, protect, advise, touch] + [every_other] * 5
+present = ctypes.create_string_buffer(1)
+while line := sys.stdin.readline():
+    for _ in range(draw.randrange(12) if line == "one\\n" else 0):
+        page = draw.randrange(len(now))
+        draw.choice(kinds)(page, min(len(now) - page, draw.choice([1, 2, 7, 60, 300, 800])))
+    total, there = zlib.crc32(ctypes.string_at(still, STILL * PAGE)), []
+    for page, protection in enumerate(now):
+        at = ctypes.c_void_p(room + page * PAGE)
+        there.append(libc.mincore(at, ctypes.c_size_t(PAGE), present) == 0)
+        if protection:
+            total = zlib.crc32(ctypes.string_at(at, PAGE), total)
+    print(total, zlib.crc32(bytes(there)), flush=True)
+"""
+
+
 @contextlib.contextmanager
 def started(pool, lines, value, stderr=None, program=PROGRAM):
     with tempfile.TemporaryDirectory() as scratch:
@@ -161,6 +231,29 @@ def test_random_changes_come_back(value, pool, memory):
     assert kept_once > 10 and kept_first > 2, sizes
 
 
+def test_random_maps_come_back(value, pool, memory, versions):
+    """Each version of each life, in a process beside the one that goes on."""
+    draw = random.Random(value)
+    lines, beside = Lines(), Lines()
+    image, kept = None, 0
+    with started(pool, lines, value, program=MAPS) as life:
+        lines.say("look")
+        for version in range(versions):
+            said = lines.say("one")
+            image, filled = take_image(life, memory, image)
+            kept += len(image) - filled > 1 << 20
+            assert lines.say("look") == said
+            copy = bring_back(pool, memory, image, beside.to_read, beside.out_write)
+            assert beside.say("look") == said, f"version {version}"
+            copy.kill()
+            if draw.randrange(6) == 0:
+                life.kill()
+                life = bring_back(pool, memory, image, lines.to_read, lines.out_write,
+                                  watched=True)
+        life.kill()
+    assert kept > versions / 3, kept
+
+
 def test_a_part_that_leaves_and_returns(pool, memory, steps):
     lines = Lines()
     with started(pool, lines, 1, program=LEAVES) as life:
@@ -195,6 +288,9 @@ def main():
     if not keeps_what_is_unchanged(pool, memory):
         print("left out: this kernel does not watch writes (userfaultfd of Linux 6.7)")
         return 77
+    if len(sys.argv) > 3:
+        test_random_maps_come_back(value, pool, memory, int(sys.argv[3]))
+        return 0
     began = time.monotonic()
     test_a_device_may_write_unseen(pool, memory)
     for steps in (2, 3, 4):

@@ -70,6 +70,18 @@ memory = map_pages({WITHOUT_FILE})
 advise(3, 2, 102)  # MADV_GUARD_INSTALL, of Linux 6.13 and later
 readable = [0, 1, 2, 5, 6]
 """,
+    "memory that grows down": f"""
+room = libc.mmap(None, ctypes.c_size_t(1024 * PAGE), 0, {WITHOUT_FILE}, -1, 0)
+assert libc.munmap(ctypes.c_void_p(room), ctypes.c_size_t(1024 * PAGE)) == 0
+memory = libc.mmap(ctypes.c_void_p(room + 1000 * PAGE), ctypes.c_size_t(16 * PAGE), 3,
+                   {WITHOUT_FILE} | 0x110, -1, 0)  # MAP_GROWSDOWN | MAP_FIXED
+lowest = memory
+def look():
+    global lowest
+    for _ in range(50):
+        lowest -= PAGE
+        ctypes.memset(lowest, 7, 1)
+""",
     "shared memory that is longer than its file": f"""
 file = os.memfd_create("short")
 os.ftruncate(file, PAGE)

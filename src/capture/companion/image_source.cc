@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "capture/image/format/image.h"
 
 namespace backstay::image {
 
@@ -43,6 +44,8 @@ Result<std::unique_ptr<ImageSource>> ImageSource::begin(BootProcess& boot,
       record.not_in_image = answer->why;
       std::unique_ptr<ImageSource> source(new ImageSource(boot, what, record));
       const std::uint64_t bytes = answer->bytes - answer->kept_bytes;
+      source->left_ = bytes;
+      source->table_bytes_ = answer->table_bytes;
       if (what.choice != nullptr && what.choice->forks(bytes, agent.pool().home.size())) {
         source->fork();
       }
@@ -107,8 +110,29 @@ Result<std::uint64_t> ImageSource::read_next(std::span<std::byte> to) {
   const std::uint64_t began_ns = system_clock().monotonic_ns();
   BACKSTAY_ASSIGN(const Answer answer, ask(request));
   record_.copy_s += seconds_since(began_ns);
+  BACKSTAY_TRY(check_table(to));
   idle_since_ns_ = system_clock().monotonic_ns();
   return answer.sum;
+}
+
+// Of the next bytes of the object. A version counts as captured only if a restart would take its
+// table: so it is read here as there.
+Status ImageSource::check_table(Bytes piece) {
+  left_ -= piece.size();
+  if (left_ >= table_bytes_) return {};
+  const Bytes part = piece.last(std::min<std::uint64_t>(piece.size(), table_bytes_ - left_));
+  table_.insert(table_.end(), part.begin(), part.end());
+  if (left_ > 0) return {};
+  const auto wrong = [](const Error& why) {
+    return Error(Code::internal, "no restart would take its " + why.message());
+  };
+  if (table_.size() < footer_bytes || table_.size() > table_bytes_most) {
+    return wrong({Code::internal, "image: its table has no size that tables have"});
+  }
+  const auto footer = decode_footer(Bytes(table_).last(footer_bytes), record_.bytes);
+  if (!footer.ok()) return wrong(footer.error());
+  const auto image = decode_table(Bytes(table_).first(table_.size() - footer_bytes), *footer);
+  return image.ok() ? Status() : wrong(image.error());
 }
 
 int ImageSource::attend() {

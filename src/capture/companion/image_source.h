@@ -62,6 +62,7 @@ class ImageSource final : public client::ObjectSource {
       : boot_(boot), what_(std::move(what)), record_(record) {}
   Result<Answer> ask(const Request& request);
   Status ask_kept();
+  Status check_table(Bytes piece);
   void fork();
   void resume();
 
@@ -69,6 +70,9 @@ class ImageSource final : public client::ObjectSource {
   const What what_;
   CutRecord& record_;
   Kept kept_;
+  std::uint64_t left_ = 0;         // bytes that were not read yet
+  std::uint64_t table_bytes_ = 0;  // of the object, its end
+  Buffer table_;                   // what was read of it
   std::unique_ptr<Snapshot> snapshot_;
   bool stopped_ = true;
   bool stays_ = false;    // stopped, though all of it was copied

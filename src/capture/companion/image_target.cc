@@ -23,8 +23,6 @@ namespace backstay::image {
 
 namespace {
 
-// What the boot program's tables may hold (boot/tables.cc), with room to spare.
-constexpr std::uint64_t table_bytes_most = std::uint64_t{224} << 20;
 static_assert(footer_bytes == format::object_footer_bytes);
 
 Result<Fd> in_memory(Bytes bytes) {

@@ -193,6 +193,7 @@ void lay_out(const CutWishes& wishes, Watching watching, CutResult& result, Trou
   position = Position{0, 0, kept_bytes, tail, tail_bytes};
   result.bytes = end + tail_bytes;
   result.kept_bytes = kept_bytes;
+  result.table_bytes = tail_bytes;
   kept::forget();
   if (watching != Watching::off) kept::remember(tables.runs, kept_bytes, end, wishes.chunk_bytes);
 }

@@ -11,6 +11,7 @@ namespace backstay::image {
 struct CutResult {
   uint64_t bytes = 0, pages = 0;
   uint64_t kept_bytes = 0;     // of `bytes`, its front: chunks of the last image (kept.h), not read
+  uint64_t table_bytes = 0;    // of `bytes`, its end
   uint64_t agreeing_ns = 0;    // until the last thread stood still
   uint64_t describing_ns = 0;  // the tables, and which pages hold something
   uint64_t stopped_ns = 0;     // from the first that stood still until all went on

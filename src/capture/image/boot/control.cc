@@ -88,6 +88,7 @@ void begin(Request& request, Answer& said, Trouble& trouble) {
   said.agreeing_ns = result.agreeing_ns;
   said.describing_ns = result.describing_ns;
   said.contents = result.contents;
+  said.table_bytes = result.table_bytes;
   copy_text(said.why, sizeof said.why, result.not_in_image);
 }
 

@@ -75,6 +75,13 @@ uint64_t object_of(const Mapping& mapping, const Tables& tables) {
   return nameless::number_of(device, mapping.inode);
 }
 
+// The kernel refuses such a protection of all others. It is the one that the area has.
+bool grows_down(const Area& area) {
+  constexpr uint32_t and_below = 0x01000000;  // PROT_GROWSDOWN
+  return sys_protect(area.start, area.end - area.start,
+                     static_cast<int>(area.protection | and_below)) == 0;
+}
+
 bool has_file(AreaKind kind) {
   return kind == AreaKind::private_file || kind == AreaKind::shared_file;
 }
@@ -125,7 +132,7 @@ void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble
   area->object = kind == AreaKind::shared_memory ? object_of(mapping, tables) : 0;
   area->kind = static_cast<uint32_t>(kind);
   area->protection = mapping.protection;
-  area->flags = same_text(mapping.name, "[stack]") ? area_grows_down : 0;
+  area->flags = kind == AreaKind::anonymous && grows_down(*area) ? area_grows_down : 0;
   area->file = file;
   if (kind == AreaKind::shared_file) add_shared_pages(*area, tables, trouble);
   const Which which = kind == AreaKind::private_file ? Which::changed : Which::present;
@@ -199,14 +206,29 @@ void learn_files() {
   });
 }
 
+// To look for pages changes the map: mappings that are watched alike become one. So it is read
+// whole before.
 void describe_areas(Tables& tables, Watching watching, Trouble& trouble) {
+  constexpr uint64_t room = 64 << 20;
+  Row<char> map;
+  map.begin(room);
+  if (!read_map(map)) {
+    trouble << "/proc/self/maps cannot be read, or is too long";
+    return;
+  }
   ContentsBetween contents(tables);
-  const bool read = each_mapping([&](const Mapping& mapping) {
+  static Mapping mapping;
+  for (char* line = map.begin(); trouble.empty() && line != map.end();) {
+    char* end = line;
+    while (end + 1 != map.end() && *end != '\n') ++end;
+    *end = 0;
+    const bool counts = read_mapping(line, mapping);
+    line = end + 1;
+    if (!counts) continue;
     if (trouble.empty()) contents.before(mapping.start, trouble);
     if (trouble.empty()) add_area(mapping, tables, watching, trouble);
-  });
+  }
   if (trouble.empty()) contents.before(UINT64_MAX, trouble);
-  if (!read && trouble.empty()) trouble << "/proc/self/maps cannot be read";
 }
 
 }  // namespace backstay::image

@@ -26,7 +26,19 @@ bool read_mapping(const char* line, Mapping& mapping) {
   mapping.inode = read_decimal(at);
   while (*at == ' ') ++at;
   copy_text(mapping.name, sizeof mapping.name, at);
-  return true;
+  return !in_window(mapping.start, mapping.end) && !same_text(mapping.name, "[vsyscall]");
+}
+
+bool read_map(Row<char>& lines) {
+  const long fd = sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  long got = fd;
+  while (got >= 0 && lines.size() < lines.room()) {
+    got = sys_read(fd, lines.end(), lines.room() - lines.size());
+    if (got <= 0) break;
+    lines.resize(lines.size() + static_cast<uint64_t>(got));
+  }
+  sys_close(fd);
+  return got == 0;
 }
 
 }  // namespace backstay::image

@@ -17,20 +17,25 @@ struct Mapping {
   bool is_path() const { return name[0] == '/'; }
 };
 
-// Calls visit(const Mapping&) for each mapping outside of the boot program's window, in the order
-// of addresses, without the kernel's page at the very top. False where the map cannot be read.
+// False: what this line of the map names is the boot program's window, or the kernel's page at the
+// very top.
 bool read_mapping(const char* line, Mapping& mapping);
+
+// Calls visit(const Mapping&) for each other mapping, in the order of addresses. False where the
+// map cannot be read. A visit that changes the map sees parts of it twice, or not at all.
 template <typename Visit>
 bool each_mapping(Visit visit) {
   Lines lines("/proc/self/maps");
   if (!lines.good()) return false;
   while (const char* line = lines.next()) {
     Mapping mapping;
-    if (!read_mapping(line, mapping) || in_window(mapping.start, mapping.end)) continue;
-    if (same_text(mapping.name, "[vsyscall]")) continue;
-    visit(mapping);
+    if (read_mapping(line, mapping)) visit(mapping);
   }
   return true;
 }
+
+// All lines of the map as it is now, for a walk that changes it. False: it cannot be read, or there
+// is no room for so much.
+bool read_map(Row<char>& lines);
 
 }  // namespace backstay::image

@@ -91,8 +91,9 @@ struct Answer {
   uint64_t agreeing_ns, describing_ns;  // cut
   uint64_t stopped_ns;                  // resume: since the first thread was asked to stop
   uint64_t contents;                    // cut: of so many files
+  uint64_t table_bytes;                 // cut: of `bytes`, at the end: the table and the footer
   char why[why_max];
 };
-static_assert(sizeof(Answer) == 64 + kept_max * sizeof(KeptChunk) + why_max);
+static_assert(sizeof(Answer) == 72 + kept_max * sizeof(KeptChunk) + why_max);
 
 }  // namespace backstay::image
