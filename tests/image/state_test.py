@@ -25,9 +25,6 @@ PROGRAM = Path(sys.argv[2]).resolve() / "image_state"
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "format" / "process-state.md"
 BACK, REFUSED, FORGOTTEN = VERDICTS = ("comes back", "refused", "forgotten")
-NOT_YET = {  # what the page says of these does not hold yet
-    "packet_pipe", "seals", "owner", "owner_signal", "message_queue",
-}  # fmt: skip
 
 
 def rows():
@@ -99,7 +96,6 @@ class State(unittest.TestCase):
         known = subprocess.run([PROGRAM, "list"], capture_output=True, text=True, check=True)
         self.assertEqual(inside, set(known.stdout.split()), "rows and probes of state.c")
         self.assertEqual(len(inside), sum("::" not in name for name in names), "a probe twice")
-        self.assertLessEqual(NOT_YET, inside)
         for thing, verdict, probe in rows():
             self.assertIn(verdict, VERDICTS, thing)
             file, _, test = probe.partition("::")
@@ -116,25 +112,14 @@ class State(unittest.TestCase):
                 if (before[name] == after[name]) != (name in back)}  # fmt: skip
 
     def test_what_comes_back_and_what_is_forgotten(self):
-        names = [name for name in self.probes(BACK, FORGOTTEN) if name not in NOT_YET]
+        names = self.probes(BACK, FORGOTTEN)
         self.assertEqual(self.compare(names, *self.lives(names)), {})
 
     def test_what_is_refused(self):
         for name in self.probes(REFUSED):
             with self.subTest(name):
-                wanted = AssertionError if name in NOT_YET else booted.Refused
-                with self.assertRaises(wanted):
+                with self.assertRaises(booted.Refused):
                     self.lives([name])
-
-    def test_what_does_not_hold_yet(self):
-        """Each of these that holds by now leaves NOT_YET."""
-        for name in NOT_YET & set(self.probes(BACK)):
-            with self.subTest(name):
-                try:
-                    wrong = self.compare([name], *self.lives([name]))
-                except (AssertionError, booted.Refused):
-                    wrong = True
-                self.assertTrue(wrong, "it holds: take it out of NOT_YET")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_rights_that_were_given_up(self):
