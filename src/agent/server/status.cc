@@ -88,7 +88,9 @@ json job_json(const Job& job, const Gathered* gathered) {
   if (gathered != nullptr) {
     for (const MemberSeen& member : gathered->members) members.push_back(member_json(job, member));
   }
-  std::vector<std::string> notes = job.state().notes;
+  const bool finished = job.state().finished && !job.runs();
+  std::vector<std::string> notes;
+  if (!finished) notes = job.state().notes;
   for (const Warning& trouble : warnings(job.state())) {  // versions and members say the rest
     const bool of_durable = trouble.kind == Warning::Kind::durable_unreadable ||
                             trouble.kind == Warning::Kind::not_copied;
@@ -113,6 +115,7 @@ json job_json(const Job& job, const Gathered* gathered) {
           {"connected", job.state().links.size()},
           {"processes", processes_json(job.state())},
           {"stop_requested", job.stop_requested()},
+          {"finished", finished},
           {"refused", std::move(refused)},
           {"home", home_json(job.state().not_home)},
           {"cannot_save", cannot_save.empty() ? json() : json(cannot_save)},
