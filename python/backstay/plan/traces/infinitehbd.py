@@ -49,7 +49,7 @@ def read(body: str, rows: Rows, system: str | None) -> Log:
         rows.read += 1
         with rows.row(line):
             node, kind = _key(record, "node_id"), _key(record, "event_type")
-            at = time.number_s(_key(record, "event_time"), "event_time")
+            at = time.s(_key(record, "event_time"), "event_time")
             begun = open_.setdefault(node, [])
             if kind == "fault_start":
                 begun.append(Outage(node, at, None, line, record=number))

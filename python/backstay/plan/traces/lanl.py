@@ -30,7 +30,7 @@ def read(body: str, rows: Rows, system: str | None) -> Log:
                                   f"{', '.join(systems)}")
     if system is not None and systems and system not in systems:
         raise PlanError("system", f"must be one of {', '.join(systems)}, not {system!r}")
-    outages, clock = [], Clock(rows, 1.0, "6/21/2005 10:54", AMERICAN)
+    outages, clock = [], Clock(rows, 1.0, AMERICAN, "6/21/2005 10:54")
     for name, found in of_system.items():
         if system not in (None, name):
             rows.leave(OTHERS, found[0][0], len(found))

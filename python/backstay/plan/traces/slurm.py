@@ -5,6 +5,7 @@ Slurm quotes nothing: reasons, names of jobs and others may hold the separator. 
 what Slurm 22.05 printed.
 """
 
+import contextlib
 import itertools
 import math
 import re
@@ -16,20 +17,20 @@ from .log import OTHERS, BadRow, Log, Outage, Rows, build, ended
 
 NAME = "slurm"
 # The lists of sacct(1), squeue(1), sinfo(1) and scontrol(1), with their short forms.
-_ENDED = set("BOOT_FAIL BF CANCELLED CA COMPLETED CD DEADLINE DL FAILED F LAUNCH_FAILED NODE_FAIL NF "
-             "OUT_OF_MEMORY OOM PREEMPTED PR RECONFIG_FAIL REQUEUED RQ REVOKED RV SPECIAL_EXIT SE "
-             "TIMEOUT TO".split())
-_GOING_ON = set("COMPLETING CG CONFIGURING CF EXPEDITING PENDING PD POWER_UP_NODE REQUEUE_FED RF "
-                "REQUEUE_HOLD RH RESIZING RS RESV_DEL_HOLD RD RUNNING R SIGNALING SI STAGE_OUT SO "
-                "STOPPED ST SUSPENDED S UPDATE_DB".split())
+_ENDED = set("""BOOT_FAIL BF CANCELLED CA COMPLETED CD DEADLINE DL FAILED F LAUNCH_FAILED NODE_FAIL
+NF OUT_OF_MEMORY OOM PREEMPTED PR RECONFIG_FAIL REQUEUED RQ REVOKED RV SPECIAL_EXIT SE TIMEOUT
+TO""".split())
+_GOING_ON = set("""COMPLETING CG CONFIGURING CF EXPEDITING PENDING PD POWER_UP_NODE REQUEUE_FED RF
+REQUEUE_HOLD RH RESIZING RS RESV_DEL_HOLD RD RUNNING R SIGNALING SI STAGE_OUT SO STOPPED ST
+SUSPENDED S UPDATE_DB""".split())
 _STRUCK = {"NODE_FAIL", "NF"}
 # Not DRAIN, MAINT, ..: no job was struck.
 _FAILED = {"DOWN", "ERROR", "FAIL", "FAILING", "FAILG", "NO_RESPOND", "NOT_RESPONDING"}
-_OTHER = set("ALLOCATED ALLOC BLOCKED CANCEL_REBOOT CLOUD COMPLETING COMP DRAIN DRAINED DRAINING DRNG "
-             "DYNAMIC_FUTURE DYNAMIC_NORM EXTERNAL FUTURE FUTR IDLE INVAL INVALID_REG LAUNCH MAINT "
-             "MIXED MIX NPC PERFCTRS PLANNED PLND POWERED_DOWN POWERING_DOWN POWERING_UP POWER_DOWN "
-             "POWER_DRAIN POWER_UP REBOOT REBOOT_CANCELED REBOOT_ISSUED REBOOT_REQUESTED RESERVED "
-             "RESV RESUME UNDRAIN UNKNOWN UNK".split()) | {""}
+_OTHER = {"", *"""ALLOCATED ALLOC BLOCKED CANCEL_REBOOT CLOUD COMPLETING COMP DRAIN DRAINED DRAINING
+DRNG DYNAMIC_FUTURE DYNAMIC_NORM EXTERNAL FUTURE FUTR IDLE INVAL INVALID_REG LAUNCH MAINT MIXED MIX
+NPC PERFCTRS PLANNED PLND POWERED_DOWN POWERING_DOWN POWERING_UP POWER_DOWN POWER_DRAIN POWER_UP
+REBOOT REBOOT_CANCELED REBOOT_ISSUED REBOOT_REQUESTED RESERVED RESV RESUME UNDRAIN UNKNOWN
+UNK""".split()}
 _FLAGS = "*~#!%$@^-"
 _JOB = re.compile(r"(?P<job>\d+(_(\d+|\[[\d,.%:-]+\]))?)(\+\d+)?(?P<step>\.[\w+]+)?")
 _STATE = re.compile(r"([A-Z_]+)(\+| BY .*)?", re.IGNORECASE)
@@ -37,7 +38,6 @@ _RANGES = r"\[\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\]"
 _NODE = rf"(?:[\w.-]|{_RANGES})+"
 _NODES = re.compile(rf"{_NODE}(?:,{_NODE})*")
 _TIME = re.compile(r"|unknown|none|\d{4}-\d\d-\d\d.*|\d{9,}", re.IGNORECASE)
-_COUNT = re.compile(r"\d*")
 _NO_NODES = ("", "none assigned", "none", "(null)")
 _NEVER = ("", "unknown", "none")
 _NAMES_MAX = 1_000_000
@@ -51,8 +51,8 @@ def read(body: str, rows: Rows, system: str | None) -> Log:
     """`system` is the cluster's name, if the file holds several."""
     head = text.first_line(body)
     if not text.separator(head):
-        raise PlanError("trace", f"{rows.where}: column 1: no columns that are separated: sacct and "
-                                 "sacctmgr need --parsable2")
+        raise PlanError("trace", f"{rows.where}:1: column 1: nothing separates the columns: sacct "
+                                 "and sacctmgr need --parsable2")
     if system is not None and "Cluster" not in head:
         raise PlanError("system", "is for files with a column Cluster; this one has none")
     row_of, wanted, typed = _KINDS["TimeStart" in head]
@@ -70,9 +70,10 @@ def read(body: str, rows: Rows, system: str | None) -> Log:
         raise PlanError("system", f"must be one of {named}, not {system!r}")
     if system is None and len(clusters - {""}) > 1:
         rows.notes.append(f"the log holds the clusters {named}; all of them count, --system "
-                          f"chooses one")
+                          "chooses one")
     if row_of is _job:
-        rows.notes.append("sacct does not say which nodes failed: each NODE_FAIL counts as one node")
+        rows.notes.append("sacct does not say which nodes failed: each NODE_FAIL counts as one "
+                          "node")
     return build(rows, NAME, outages)
 
 
@@ -159,26 +160,23 @@ def _numbers(piece: str) -> list[str]:
     return found
 
 
-def _is_state(shown: str, told) -> bool:
-    try:
-        told(shown)
-    except BadRow:
+def _told_by(reader):
+    def is_one(shown: str) -> bool:
+        with contextlib.suppress(BadRow):
+            reader(shown)
+            return True
         return False
-    return True
+    return is_one
 
 
-_KINDS = {
+_NAMES = re.compile(r"[\w.-]*").fullmatch
+_KINDS = {  # by what the head says: what reads a row, the columns that it needs, forms of columns
     True: (_event, ("NodeName", "TimeStart", "TimeEnd", "State"), {
-        "Cluster": re.compile(r"[\w.-]*").fullmatch, "NodeName": re.compile(rf"(?:{_NODES.pattern})?").fullmatch,
-        "TimeStart": _TIME.fullmatch, "TimeEnd": _TIME.fullmatch,
-        "State": lambda shown: _is_state(shown, _fails),
-    }),
+        "Cluster": _NAMES, "NodeName": lambda listed: not listed or _NODES.fullmatch(listed),
+        "TimeStart": _TIME.fullmatch, "TimeEnd": _TIME.fullmatch, "State": _told_by(_fails)}),
     False: (_job, ("JobID", "State", "End", "NodeList"), {
-        "JobID": _JOB.fullmatch, "JobIDRaw": _JOB.fullmatch, "Cluster": re.compile(r"[\w.-]*").fullmatch,
-        "State": lambda shown: _is_state(shown, _states),
+        "Cluster": _NAMES, "JobID": _JOB.fullmatch, "State": _told_by(_states),
         "NodeList": lambda listed: listed.lower() in _NO_NODES or _NODES.fullmatch(listed),
         **dict.fromkeys(("Submit", "Eligible", "Start", "End"), _TIME.fullmatch),
-        **dict.fromkeys(("NNodes", "AllocNodes", "NCPUS", "AllocCPUS", "ElapsedRaw"), _COUNT.fullmatch),
-        **dict.fromkeys(("ExitCode", "DerivedExitCode"), re.compile(r"(\d+:\d+)?").fullmatch),
-    }),
-}
+        "ExitCode": re.compile(r"(\d+:\d+)?").fullmatch}),
+}  # fmt: skip

@@ -18,7 +18,7 @@ from .log import COMMENTS, EMPTY, HEADS, BadRow, Rows
 _OPENERS = {b"\xfd7zXZ\0": lzma.open, b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 _SEPARATORS = "|,;\t"
 _WIDE = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
-_QUOTED_LINES_MAX = 20  # of one row
+_LINES_MAX = 20  # of one row
 
 
 def read(path) -> str:
@@ -81,7 +81,7 @@ def cells(text: str, rows: Rows, separator: str, quoted: bool = True):
             with rows.row(place + 1):
                 found = line.split(separator)
                 if quoted:
-                    found, taken = _unquoted(lines[place:place + _QUOTED_LINES_MAX], separator, width)
+                    found, taken = _unquoted(lines[place:place + _LINES_MAX], separator, width)
                 width = width or len(found)
                 yield place + 1, [cell.strip() for cell in found]
         place += taken
@@ -160,20 +160,18 @@ def _fitting(head: list[str], found: list[str], typed: dict) -> dict[str, set[st
     to give the cells to columns in their order: one to a typed column, one or more to any other.
     """
     more = len(found) - len(head)
-
-    def fits(place: int, shift: int) -> bool:
-        return head[place] not in typed or typed[head[place]](found[place + shift])
-
-    # By how many cells a column may be shifted, as its left and as its right neighbours allow.
-    left, right = [{0}], [{more}]
-    for place, column in enumerate(head):
-        before = {shift for shift in left[-1] if fits(place, shift)}
-        left.append(before if column in typed else set(range(min(before, default=more + 1), more + 1)))
-    for place in range(len(head) - 1, -1, -1):
-        after = right[-1]
-        if head[place] not in typed:
-            after = set(range(max(after, default=-1) + 1))
-        right.append({shift for shift in after if fits(place, shift)})
-    right.reverse()
-    return {column: {found[place + shift] for shift in left[place] & right[place]} for place, column
-            in enumerate(head) if column in typed}
+    free = [column not in typed for column in head]
+    # By how many cells each column may be shifted, for itself, then as its neighbours allow.
+    shifts = [{shift for shift in range(more + 1)
+               if free[place] or typed[column](found[place + shift])}
+              for place, column in enumerate(head)]
+    low, high = {0}, {more}
+    for place in range(len(head)):
+        low = shifts[place] = shifts[place] & low
+        if free[place]:
+            low = set(range(min(low, default=more + 1), more + 1))
+    for place in reversed(range(len(head))):
+        high = shifts[place] = shifts[place] & (
+            set(range(max(high, default=-1) + 1)) if free[place] else high)
+    return {column: {found[place + shift] for shift in shifts[place]} for place, column
+            in enumerate(head) if not free[place]}
