@@ -82,6 +82,12 @@ def cells(text: str, rows: Rows, separator: str, quoted: bool = True):
                 found = line.split(separator)
                 if quoted:
                     found, taken = _unquoted(lines[place:place + _LINES_MAX], separator, width)
+                while not quoted and len(found) < width and place + taken < len(lines):
+                    more = lines[place + taken].split(separator)
+                    if len(more) >= width or len(found) + len(more) - 1 > width:
+                        break
+                    found[-1:] = [found[-1] + more[0], *more[1:]]  # a line's end within a column
+                    taken += 1
                 width = width or len(found)
                 yield place + 1, [cell.strip() for cell in found]
         place += taken
