@@ -127,8 +127,9 @@ endif()
 if(TARGET backstay_program)
   set(stamp ${PROJECT_BINARY_DIR}/man-commands.stamp)
   add_custom_command(OUTPUT ${stamp} DEPENDS backstay_program cmake/man_pages.cmake
-    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:backstay_program> -D RELEASE=${PROJECT_VERSION}
-            -D OUTPUT=${PROJECT_BINARY_DIR}/man-commands -P ${PROJECT_SOURCE_DIR}/cmake/man_pages.cmake
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:backstay_program>
+            -D RELEASE=${PROJECT_VERSION} -D OUTPUT=${PROJECT_BINARY_DIR}/man-commands -P
+            ${PROJECT_SOURCE_DIR}/cmake/man_pages.cmake
     COMMAND ${CMAKE_COMMAND} -E touch ${stamp} COMMENT "Man pages of the commands")
   add_custom_target(man_commands ALL DEPENDS ${stamp})
   install(DIRECTORY ${PROJECT_BINARY_DIR}/man-commands/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

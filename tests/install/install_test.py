@@ -126,7 +126,8 @@ def with_installed_program(prefix: Path, scratch: Path) -> None:
     assert len(commands) > 20 and {f"backstay-{name}" for name in set(commands) - python} <= pages
     page = (prefix / "share/man/man1/backstay-run.1").read_text()
     shown = run([program, "help", "run"], env=env | {"COLUMNS": "78"})
-    assert page.startswith(".TH BACKSTAY-run 1 ") and shown in page.replace("\\-", "-").replace("\\e", "\\")
+    page = page.replace("\\-", "-").replace("\\e", "\\")
+    assert page.startswith(".TH BACKSTAY-run 1 ") and shown in page
     print("ok: the installed command line", flush=True)
 
 
