@@ -87,6 +87,8 @@ ROWS = {
     "comments and empty rows": (
         f"# sacct of 2024\n\n{jobs(('#1', NF))}\n|||||\n2|r|NODE_FAIL|{at(2)}|n2|\n", 1,
         {"comments": 2, "empty rows": 3}),
+    "saved again with quotes": (
+        jobs((1, NF, 1, '"n[1,2]"'), (2, NF, 2)).replace("|", ","), 2, {}),
     "seconds of Slurm": (jobs((1, NF, "1709251200"), (2, NF, "1709251260")), 2, {}),
     "events of nodes": (
         events(("DOWN*", "Unknown"), ("DOWN+DRAIN", ""), ("IDLE+NOT_RESPONDING", "None"),

@@ -57,7 +57,8 @@ def read(body: str, rows: Rows, system: str | None) -> Log:
         raise PlanError("system", "is for files with a column Cluster; this one has none")
     row_of, wanted, typed = _KINDS["TimeStart" in head]
     clock, seen, clusters, outages = Clock(rows), set(), set(), []
-    for line, cells in text.table(body, rows, wanted, typed, quoted=False):
+    resaved = "|" not in head or '"' in head  # by a program that quotes
+    for line, cells in text.table(body, rows, wanted, typed, quoted=resaved):
         with rows.row(line):
             cluster = cells["Cluster"] if "Cluster" in head else ""
             clusters.add(cluster)
