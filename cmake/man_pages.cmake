@@ -3,6 +3,7 @@
 # can start them.
 set(ENV{COLUMNS} 1000)
 execute_process(COMMAND ${PROGRAM} help OUTPUT_VARIABLE all COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," all "${all}")  # it would part the list
 string(REGEX MATCHALL "\n  [a-z]+  +[^\n]+" commands "${all}")
 set(ENV{COLUMNS} 78)
 foreach(line IN LISTS commands)
