@@ -84,15 +84,19 @@ std::size_t help_columns() {
   return static_cast<std::size_t>(std::max(columns > 0 ? columns : terminal_columns(1), 50));
 }
 
-// What does not fit into a line goes on below where its text began. Examples stay whole.
+// What does not fit into a line goes on below where its text began, if there is room for
+// `text_least`. Examples stay whole.
 std::string folded(const std::string& text, std::size_t columns) {
+  constexpr std::size_t text_least = 24;
   std::string out;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find_first_not_of(' ');
+    const std::size_t began = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t first = began + text_least > columns ? 6 : began;
+    line.erase(0, began - first);
     const std::size_t gap = std::min(line.find("  ", first), line.size());  // behind a name
     const std::size_t text_at = line.find_first_not_of(' ', gap < line.size() ? gap : first);
-    const std::size_t indent = text_at < columns / 2 ? text_at : first + 4;
+    const std::size_t indent = text_at + text_least <= columns ? text_at : first + 4;
     const bool example =
         line.starts_with("Example: ") || (first == 2 && line.find("backstay ") < gap);
     for (std::size_t least = example ? gap : first + 1; line.size() > columns; least = indent + 1) {
