@@ -97,9 +97,10 @@ std::string folded(const std::string& text, std::size_t columns) {
     const std::size_t gap = std::min(line.find("  ", first), line.size());  // behind a name
     const std::size_t text_at = line.find_first_not_of(' ', gap < line.size() ? gap : first);
     const std::size_t indent = text_at + text_least <= columns ? text_at : first + 4;
-    const bool example =
-        line.starts_with("Example: ") || (first == 2 && line.find("backstay ") < gap);
-    for (std::size_t least = example ? gap : first + 1; line.size() > columns; least = indent + 1) {
+    std::size_t least = first + 1;
+    if (first == 2 && line.find("backstay ") < gap) least = gap;
+    if (line.starts_with("Example: ")) least = line.size();
+    for (; line.size() > columns; least = indent + 1) {
       std::size_t at = line.rfind(' ', columns);
       if (at == std::string::npos || at < least) at = line.find(' ', least);
       if (at == std::string::npos) break;
@@ -242,7 +243,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("backstay ") + BACKSTAY_VERSION);
   app.footer(
       "Examples:\n"
-      "  backstay run -- mpirun -n 4 ./lj in.lj       starts a program again when it fails\n"
+      "  backstay run -- mpirun -n 4 ./lj in.lj   starts it again when it fails\n"
       "`backstay help COMMAND` shows a command's options, examples and exit codes.");
   open_with_example(app);
   std::map<const CLI::App*, Action> actions;
