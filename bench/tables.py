@@ -105,9 +105,9 @@ def side_head(checkpoint):
 
 
 def side_rows(result):
-    """Limit, Backstay and the peers of the run beside each other."""
+    """Raw copies, Backstay and the peers of the run beside each other."""
     run = result["benchmarks"]["checkpoint"]
-    yield ("limit of the machine: memcpy; raw O_DIRECT write, read",
+    yield ("plain memcpy; raw O_DIRECT write of a new file, raw read",
            *map(short_seconds,
                 (run["memcpy_s"], run["raw_write_s"], run["memcpy_s"], run["raw_read_s"])))
     yield ("Backstay, checksums on",

@@ -123,8 +123,16 @@ else()
   message(STATUS "pandoc is missing: no man pages")
 endif()
 
-# Completion comes from the parser itself.
+# Completion, and a man page for each command, come from the parser itself.
 if(TARGET backstay_program)
+  set(stamp ${PROJECT_BINARY_DIR}/man-commands.stamp)
+  add_custom_command(OUTPUT ${stamp} DEPENDS backstay_program cmake/man_pages.cmake
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:backstay_program>
+            -D RELEASE=${PROJECT_VERSION} -D OUTPUT=${PROJECT_BINARY_DIR}/man-commands -P
+            ${PROJECT_SOURCE_DIR}/cmake/man_pages.cmake
+    COMMAND ${CMAKE_COMMAND} -E touch ${stamp} COMMENT "Man pages of the commands")
+  add_custom_target(man_commands ALL DEPENDS ${stamp})
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/man-commands/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/completion)
   foreach(shell bash zsh)
     add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/completion/backstay.${shell}

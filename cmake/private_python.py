@@ -3,9 +3,8 @@ commands in Python.
 
 Run by .venv's interpreter. Copies the packages that PYPROJECT names as dependencies or for
 pictures, and theirs, out of .venv, so an installation needs neither a network nor the source tree.
-What .venv itself takes from the system (mpi4py, say) is left to the system. The environment finds
-itself by its own place: the prefix may be moved afterwards. Prints every file that it makes, one a
-line.
+It sees nothing of the system's packages. The environment finds itself by its own place: the prefix
+may be moved afterwards. Prints every file that it makes, one a line.
 """
 
 import importlib.metadata
@@ -17,7 +16,7 @@ import sys
 import tomllib
 
 CONFIGURATION = """home = {home}
-include-system-site-packages = true
+include-system-site-packages = false
 version = {version}
 """
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <system_error>
 
 #include "base/check.h"
@@ -19,6 +20,7 @@
 #include "bin/parts/command.h"
 #include "bin/parts/exit_code.h"
 #include "bin/parts/print.h"
+#include "bin/parts/progress.h"
 #include "bin/parts/settings.h"
 
 namespace backstay::bin {
@@ -28,6 +30,16 @@ constexpr std::string_view running = "Run and steer";
 constexpr std::string_view versions = "Look at versions";
 constexpr std::string_view machine = "This machine";
 constexpr std::string_view about = "About Backstay";
+
+// What it is asked for becomes `--help` (as_help) before it comes here, but for its own help.
+Action declare_help(CLI::App& app) {
+  app.footer(
+      "Examples:\n"
+      "  backstay help run\n"
+      "  backstay help plan interval\n"
+      "`man backstay-COMMAND` is the same text.");
+  return [] { return exit_ok; };
+}
 
 constexpr Command commands[] = {
     {"run", running, "Start a program and restart it from its newest version when it fails",
@@ -51,9 +63,54 @@ constexpr Command commands[] = {
     {"config", machine, "Show the configuration, or explain its keys", declare_config},
     {"completion", about, "Print the completion script of a shell", declare_completion},
     {"version", about, "Print the release", declare_version},
+    {"help", about, "Show all commands, or the help of one", declare_help},
 };
 
 using Words = std::vector<std::string>;
+
+// Nothing and `help [COMMAND]` as what they mean.
+Words as_help(Words words) {
+  const bool of_itself = words.size() == 2 && words[1] == "--help";
+  if (words.empty() || (words[0] == "help" && !of_itself)) {
+    if (!words.empty()) words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  return words;
+}
+
+std::size_t help_columns() {
+  const char* said = std::getenv("COLUMNS");
+  const int columns = said != nullptr ? std::atoi(said) : 0;
+  return static_cast<std::size_t>(std::max(columns > 0 ? columns : terminal_columns(1), 50));
+}
+
+// What does not fit into a line goes on below where its text began, if there is room for
+// `text_least`. Examples stay whole.
+std::string folded(const std::string& text, std::size_t columns) {
+  constexpr std::size_t text_least = 24;
+  std::string out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t began = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t first = began + text_least > columns ? 6 : began;
+    line.erase(0, began - first);
+    const std::size_t gap = std::min(line.find("  ", first), line.size());  // behind a name
+    const std::size_t text_at = line.find_first_not_of(' ', gap < line.size() ? gap : first);
+    const std::size_t indent = text_at + text_least <= columns ? text_at : first + 4;
+    std::size_t least = first + 1;
+    if (first == 2 && line.find("backstay ") < gap) least = gap;
+    if (line.starts_with("Example: ")) least = line.size();
+    for (; line.size() > columns; least = indent + 1) {
+      std::size_t at = line.rfind(' ', columns);
+      if (at == std::string::npos || at < least) at = line.find(' ', least);
+      if (at == std::string::npos) break;
+      out += line.substr(0, line.find_last_not_of(' ', at) + 1) + "\n";
+      line = std::string(indent, ' ') + line.substr(line.find_first_not_of(' ', at));
+    }
+    out += line + "\n";
+  }
+  return out;
+}
 
 // Help that opens with one example.
 class ExampleFirst : public CLI::Formatter {
@@ -61,8 +118,8 @@ class ExampleFirst : public CLI::Formatter {
   explicit ExampleFirst(std::string example) : example_(std::move(example)) {}
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
-    return fmt::format("Example: {}\n\n{}", example_,
-                       CLI::Formatter::make_help(app, std::move(name), mode));
+    const std::string rest = CLI::Formatter::make_help(app, std::move(name), mode);
+    return folded(fmt::format("Example: {}\n\n{}", example_, rest), help_columns());
   }
 
  private:
@@ -178,7 +235,7 @@ void declare_python_commands(CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-  const Words words(argv + 1, argv + argc);
+  const Words words = as_help(Words(argv + 1, argv + argc));
   if (!words.empty() && is_python_command(words[0])) return run_python_command(words);
   CLI::App app{"Backstay keeps long parallel jobs alive: fast, safe checkpoints for MPI programs."};
   app.name("backstay");
@@ -186,8 +243,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("backstay ") + BACKSTAY_VERSION);
   app.footer(
       "Examples:\n"
-      "  backstay run -- mpirun -n 4 ./lj in.lj       starts a program again when it fails\n"
-      "`backstay COMMAND --help` shows a command's options, examples and exit codes.");
+      "  backstay run -- mpirun -n 4 ./lj in.lj   starts it again when it fails\n"
+      "`backstay help COMMAND` shows a command's options, examples and exit codes.");
   open_with_example(app);
   std::map<const CLI::App*, Action> actions;
   for (const Command& command : commands) {
@@ -201,7 +258,7 @@ int run(int argc, char** argv) {
     return report(Error(Code::invalid, message), wants_json(words));
   }
   try {
-    app.parse(argc, argv);
+    app.parse(Words(words.rbegin(), words.rend()));  // the parser takes them from the end
   } catch (const CLI::ExtrasError& failure) {
     const std::string message = unknown_option(words, app);
     if (message.empty()) return report_usage(app, failure, wants_json(words));

@@ -58,6 +58,28 @@ TEST(StatusText, JobsThatRunComeFirst) {
       ElementsAre(StartsWith("b "), "  no version yet", StartsWith("a "), "  no version yet"));
 }
 
+TEST(StatusText, AFinishedJobIsOneLine) {
+  Json done{{"job", "lj"}, {"ranks", 4}, {"connected", 0}, {"nodes", 2}, {"dir", "/d"}};
+  done["finished"] = true;
+  done["members"] = Json::array({Json{{"node", 0}, {"state", "ok"}}});
+  done["versions"] = Json::array({version(6, "local", 9, 9), version(7, "durable", 9, 9)});
+  EXPECT_THAT(job_lines(Json{{"jobs", Json::array({done})}}, 2),
+              ElementsAre("lj  finished; version 7 is durable  /d"));
+  done["versions"] = Json::array();
+  EXPECT_THAT(job_lines(Json{{"jobs", Json::array({done})}}, 2), ElementsAre("lj  finished  /d"));
+  done["home"] = {{"waiting", 3}, {"waiting_bytes", 5}};  // not quite
+  EXPECT_EQ(job_lines(Json{{"jobs", Json::array({done})}}, 2).size(), 2);
+}
+
+TEST(StatusText, ANoteStandsOnce) {
+  Json job{{"job", "a"}, {"connected", 1}, {"notes", Json::array({"the disk is slow", "b", "b"})}};
+  Json other = job;
+  other["job"] = "c";
+  EXPECT_THAT(job_lines(Json{{"jobs", Json::array({job, other})}}, 2),
+              ElementsAre(StartsWith("a "), "  no version yet", "  note: the disk is slow",
+                          "  note: b", StartsWith("c "), "  no version yet"));
+}
+
 TEST(StatusText, CapturedFilesThatAreNotAtHomeHaveALine) {
   Json job{{"job", "lj.files.n0"}, {"versions", Json::array({version(1, "local", 9, 9)})}};
   job["home"] = {{"waiting", 3},

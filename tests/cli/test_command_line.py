@@ -68,8 +68,8 @@ def test_help_lists_every_command(world):
 
 
 @pytest.mark.parametrize("words",
-                         [[], ["nonsense"], ["ls", "--nonsense"], ["show", "job", "x"], ["rm"],
-                                   ["completion", "fish"], ["run"], ["agent", "dance"]])
+                         [["help", "no"], ["nonsense"], ["ls", "--nonsense"], ["show", "job", "x"],
+                          ["rm"], ["completion", "fish"], ["run"], ["agent", "dance"]])
 def test_wrong_usage_is_exit_code_2(world, words):
     done = world.run(*words)
     assert done.returncode == 2 and done.stderr and done.stdout == ""

@@ -139,7 +139,9 @@ def test_show_and_verify_know_a_process(world):
     assert process["program"] == PYTHON and process["folder"] == str(world.folder)
     assert any(area["saved_bytes"] > 0 for area in process["areas"])
     assert [one["number"] for one in process["descriptors"]][:3] == [0, 1, 2]
-    assert f"PROCESS {process['pid']} of {PYTHON}" in world.run("show", "app").stdout
+    shown, with_map = world.run("show", "app").stdout, world.run("show", "app", "--map").stdout
+    assert f"PROCESS {process['pid']} of {PYTHON}" in shown and "OPEN" in shown
+    assert "ADDRESS" not in shown and f"{process['areas'][0]['start']:012x}" in with_map
     assert world.run("verify", "app").returncode == 0
 
 

@@ -9,6 +9,7 @@ Standard library only.
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -119,6 +120,14 @@ def with_installed_program(prefix: Path, scratch: Path) -> None:
     run([program, "verify", "package-keep_c"], env=env)
     for name in ("bash-completion/completions/backstay", "zsh/site-functions/_backstay"):
         assert (prefix / "share" / name).stat().st_size > 500, f"completion is empty: {name}"
+    commands = re.findall(r"^  ([a-z]+)  +\S", run([program, "help"], env=env), re.M)
+    pages = {path.stem for path in (prefix / "share/man/man1").glob("backstay-*.1")}
+    python = {"plan", "export", "report"} if not (ROOT / ".venv/bin/python").exists() else set()
+    assert len(commands) > 20 and {f"backstay-{name}" for name in set(commands) - python} <= pages
+    page = (prefix / "share/man/man1/backstay-run.1").read_text()
+    shown = run([program, "help", "run"], env=env | {"COLUMNS": "78"})
+    page = page.replace("\\-", "-").replace("\\e", "\\")
+    assert page.startswith(".TH BACKSTAY-run 1 ") and shown in page
     print("ok: the installed command line", flush=True)
 
 
@@ -140,6 +149,9 @@ def with_python_commands(prefix: Path, scratch: Path) -> None:
     written = list((scratch / "out").glob("*.npy"))
     if not written:
         sys.exit(f"backstay export wrote nothing:\n{said}")
+    own = prefix / "lib/backstay/venv"
+    seen = run([own / "bin/python", "-c", "import sys; print(*sys.path)"], env=env, cwd="/")
+    assert all(str(own) in one for one in seen.split() if one.endswith("-packages")), seen
     page = scratch / "explore.html"
     run([prefix / "bin/backstay", "plan", "explore", "-o", page], env=env, cwd="/")
     assert page.stat().st_size > 1_000_000, "a page without plotly.js or without its own scripts"

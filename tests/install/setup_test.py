@@ -115,6 +115,27 @@ def another_distribution(machine: Machine) -> None:
     assert (machine.tree / ".venv/bin/python").exists()
 
 
+def packages_of_the_system(machine: Machine) -> None:
+    """Of them .venv sees mpi4py alone, also one that saw all."""
+    machine.debian(installed=True, root=True)
+    packages = machine.tree / "packages"
+    for name in ("mpi4py", "mpl_toolkits"):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "__init__.py").touch()
+    machine.tool("python3", f'PYTHONPATH={packages} exec {sys.executable} "$@"', machine.python)
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip",
+                    machine.tree / ".venv"], check=True, timeout=300)
+    says(machine.run("setup", "docs"), 0)
+    see = ("import sys, mpi4py, importlib.util as u; print(u.find_spec('mpl_toolkits'), "
+           "sum(one.endswith('-packages') for one in sys.path))")
+    for _ in range(2):
+        says(subprocess.run([machine.tree / ".venv/bin/python", "-c", see], capture_output=True,
+                            text=True, cwd="/", check=False), 0,
+             "None 1")
+        shutil.rmtree(machine.tree / ".venv")
+        says(machine.run("setup", "docs"), 0)
+
+
 def no_library(machine: Machine) -> None:
     """A target that the configuration has left out."""
     machine.tool("cmake", 'case $* in *--build*) echo "ninja: error: unknown"; exit 1;; esac\n'
@@ -132,7 +153,7 @@ def main() -> None:
     if os.name != "posix" or not shutil.which("bash"):
         sys.exit(77)
     tests = (no_root, no_network_for_debian, no_network_for_python, no_venv, another_distribution,
-             no_library, no_cmake)
+             packages_of_the_system, no_library, no_cmake)
     for test in tests:
         if sys.argv[1:] and test.__name__ not in sys.argv[1:]:
             continue

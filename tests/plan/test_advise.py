@@ -202,7 +202,7 @@ def test_inputs_come_from_a_log():
     found, larger = result(*words, 48), result(*words, 96)
     assert larger["mtti_s"] == pytest.approx(found["mtti_s"]
                                              / 2), "twice the nodes of the log fail twice as often"
-    assert "names 48 nodes" in larger["notes"][0] and "times 48/96" in larger["notes"][0]
+    assert any("names 48 nodes" in one and "times 48/96" in one for one in larger["notes"])
     replayed = result("replay", "--trace", DOCS / "plan" / "failures.csv", "--cost", 300)
     assert (found["mtti_s"], found["weibull_shape"]) == (replayed["mtti_s"],
         replayed["weibull_shape"])

@@ -13,6 +13,7 @@ import real
 from backstay.plan.check import PlanError
 from backstay.plan.simulate import replay
 from backstay.plan.traces import read, slurm, statistics
+from backstay.plan.traces.log import BadRow
 from runner import result, run
 
 LANL_HEAD = "System,nodes,nodenumz,Prob Started,Prob Fixed\n"
@@ -87,10 +88,10 @@ BAD = [
      ":2: column time: must be a date such as 2024-05-01T12:00:00"),
     ("System,nodes,nodenumz,Started\n1,2,3,4\n",
      ":1: column Prob Started: is missing; the columns are System"),
-    (LANL_HEAD + "7,4,1,1999-12-31 23:59,1/1/2000 0:09\n",
-     ":2: column Prob Started: must be a date such as 6/21/2005 10:54, not '1999-"),
+    (LANL_HEAD + "7,4,1,31.12.1999 23:59,1/1/2000 0:09\n",
+     ":2: column Prob Started: must be a date such as 6/21/2005 10:54, not '31.12."),
     (LANL_HEAD + "7,4,1,31/12/1999 23:59,1/1/2000 0:09\n", ":2: column Prob Started"),
-    (LANL_HEAD + "7,4,1,1/1/2000 0:09,\n", ":2: column Prob Fixed"),
+    (LANL_HEAD + "7,4,1,1/1/2000 0:09,soon\n", ":2: column Prob Fixed"),
     (LANL_HEAD + "7,4,1,1/2/2000 0:09,1/1/2000 0:09\n",
      ":2: column Prob Started: the node is repaired before"),
     (LANL_HEAD + "7,4,1\n", ":2: column Prob Started: the line has 3 columns, the head 5"),
@@ -106,7 +107,7 @@ BAD = [
     (hbd(("x", 1)), ":2: column event_type: is missing"),
     (hbd((7, 1, "fault_start")), ":2: column node_id"),
     (hbd(("x", 3, "fault_start"), ("x", 2, "fault_end")),
-     ":2: column event_time: the node is repaired before"),
+     ":3: column event_time: the node is repaired before"),
     (EVENTS + "c|n1|yesterday|Unknown|DOWN|r|\n", ":2: column TimeStart: must be a date"),
     (EVENTS + "c|n1|2024-05-01T00:00:00\n", ":2: column TimeEnd"),
     (EVENTS + "c|n[1-|2024-05-01T00:00:00|Unknown|DOWN|r|\n",
@@ -126,9 +127,9 @@ def test_overlapping_repairs_are_left_out_with_a_note(tmp_path):
     path = written(tmp_path,
                    "time,node,repaired\n0,a,100\n50,a,300\n200,a,210\n300,a,\n400,b,\n900,c,\n")
     log = read.log(path)
-    assert log.times_s.tolist() == [0, 300, 400, 900] and log.overlaps == 2
+    assert log.times_s.tolist() == [0, 300, 400, 900]
     found = result("replay", "--trace", path, "--cost", 1)
-    assert f"2 failures of nodes under repair are left out; the first: {path}:3: column time, node a" in found["notes"][0]
+    assert "2 left out: failures of nodes under repair 2 (line 3 first)" in found["notes"][0]
 
 
 def test_a_file_of_several_systems_needs_one(tmp_path):
@@ -155,7 +156,8 @@ def test_what_slurm_printed_is_read():
                                                      88]
     assert log.repair_s[:3].tolist() == [0, 59,
                                          0] and math.isnan(log.repair_s[3]) and log.repair_s[4] == 17
-    assert log.notes == ("1 event of another kind than failures (drained, ..) is left out",)
+    assert log.rows["left_out"] == {"events without a node": 1,
+                                    "events of another kind (drained, ..)": 1}
     assert result("replay", "--trace", slurm_output("events.txt"), "--cost", 1, "--window",
                   2)["incidents"] == 4
     log = read.log(slurm_output("jobs.txt"))
@@ -172,11 +174,11 @@ def test_slurm_quotes_nothing(tmp_path):
 
 
 def test_host_lists():
-    assert slurm.hosts("n[08-10,12]x,login1,m2", "", 1) == ["n08x", "n09x", "n10x", "n12x",
+    assert slurm.hosts("n[08-10,12]x,login1,m2") == ["n08x", "n09x", "n10x", "n12x",
         "login1", "m2"]
     for wrong in ("", "n[3-1]", "n[a]", "n[0-99999999]", "n]"):
-        with pytest.raises(PlanError, match="column NodeList"):
-            slurm.hosts(wrong, "", 1)
+        with pytest.raises(BadRow, match="column NodeList"):
+            slurm.hosts(wrong)
 
 
 # Statistics

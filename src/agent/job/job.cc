@@ -148,7 +148,7 @@ void Job::run_ends() {
                     : !state_.lost.empty()    ? "failed"
                     : page_->stop_requested() ? "stopped"
                                               : "finished";
-  finished_ = how == std::string_view("finished");
+  state_.finished = how == std::string_view("finished");
   state_.record("run_end", {{"how", how}});
 }
 

@@ -279,7 +279,6 @@ class Job final : private RunEvents, private RedundancyEvents {
   std::set<Launch> taken_over_;  // launches whose ranks a tool has ended, for another one
   bool looked_ = false;          // since the last run began, whether its versions are still there
   bool looking_ = false;
-  bool finished_ = false;            // as the last run ended
   RunId opened_for_ = 0;             // the run whose durable directory was looked at
   std::optional<Error> scan_error_;  // also for those who come after it
   std::list<Newcomer> waiting_;      // for the scan

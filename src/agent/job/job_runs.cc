@@ -225,7 +225,7 @@ Status Job::new_run(const wire::Hello& hello) {
   state_.lost.clear();
   state_.elsewhere = {};
   state_.forget_refusals();
-  state_.finished_before = std::exchange(finished_, false);
+  state_.finished_before = std::exchange(state_.finished, false);
   restarting_.clear();
   asking_.clear();
   if (hello.nodes == 1 && (hello.replicas > 0 || parity)) {
@@ -265,7 +265,7 @@ void Job::record_run(const wire::Hello& hello) {
 void Job::scanned(const Scanned& event) {
   scanned_ = looked_ = event.versions.ok();
   if (!scanned_) scan_error_ = event.versions.error();
-  finished_ = event.finished;
+  state_.finished = event.finished;
   if (event.versions.ok()) {
     for (const StoredVersion& stored : *event.versions) {
       state_.newest = std::max(state_.newest, stored.version);

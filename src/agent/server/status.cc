@@ -76,19 +76,25 @@ json processes_json(const JobState& state) {
   return out;
 }
 
-json job_json(const Job& job, const Gathered* gathered) {
+bool is_finished(const Job& job) { return job.state().finished && !job.runs(); }
+
+json versions_json(const JobState& state) {
   std::set<VersionNumber> numbers;
-  for (const auto& [number, version] : job.state().memory) numbers.insert(number);
-  for (const auto& [number, row] : job.state().versions.rows()) {
+  for (const auto& [number, version] : state.memory) numbers.insert(number);
+  for (const auto& [number, row] : state.versions.rows()) {
     if (row.is_listed() || row.shared) numbers.insert(number);
   }
   json versions = json::array();
-  for (const VersionNumber number : numbers) versions.push_back(version_json(job.state(), number));
+  for (const VersionNumber number : numbers) versions.push_back(version_json(state, number));
+  return versions;
+}
+
+json job_json(const Job& job, const Gathered* gathered) {
   json members = json::array();
   if (gathered != nullptr) {
     for (const MemberSeen& member : gathered->members) members.push_back(member_json(job, member));
   }
-  std::vector<std::string> notes = job.state().notes;
+  auto notes = is_finished(job) ? std::vector<std::string>() : job.state().notes;
   for (const Warning& trouble : warnings(job.state())) {  // versions and members say the rest
     const bool of_durable = trouble.kind == Warning::Kind::durable_unreadable ||
                             trouble.kind == Warning::Kind::not_copied;
@@ -113,13 +119,14 @@ json job_json(const Job& job, const Gathered* gathered) {
           {"connected", job.state().links.size()},
           {"processes", processes_json(job.state())},
           {"stop_requested", job.stop_requested()},
+          {"finished", is_finished(job)},
           {"refused", std::move(refused)},
           {"home", home_json(job.state().not_home)},
           {"cannot_save", cannot_save.empty() ? json() : json(cannot_save)},
           {"notes", std::move(notes)},
           {"members", std::move(members)},
           {"members_left_out", gathered != nullptr ? gathered->left_out : 0},
-          {"versions", std::move(versions)}};
+          {"versions", versions_json(job.state())}};
 }
 
 json pool_json(const StatusInput& input) {

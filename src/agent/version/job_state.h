@@ -127,7 +127,8 @@ struct JobState {
   // next version.
   std::shared_ptr<const format::Manifest> newest_part = {};
   Parts brought_back = {};
-  bool finished_before = false;  // the run before the present one ended by itself
+  bool finished = false;         // no run is present, and the last one ended by itself
+  bool finished_before = false;  // the run before the present one did
   // By the ranks of the present run: what they were to restart from does not fit.
   struct Refused {
     Error why;

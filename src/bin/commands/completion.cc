@@ -34,6 +34,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
 // The words that may follow `backstay NAME`: names of jobs, fixed words.
 std::string words_after(const CLI::App& sub) {
   if (sub.get_name() == "completion") return "bash zsh";
+  if (sub.get_name() == "help") return joined(subcommand_names(*sub.get_parent()));
   if (sub.get_name() == "agent") return "start stop status";
   if (sub.get_name() == "plan")
     return "interval multilevel model fill-time strategy aggregation survive cost validate figures "

@@ -34,6 +34,7 @@ struct ShowOptions {
   std::string job;
   VersionNumber version = 0;
   std::int64_t rank = -1;
+  bool map = false;
 };
 
 // One region over all ranks that have it.
@@ -217,14 +218,14 @@ void print_not_home(const Content& content, const std::string& job) {
              job);
 }
 
-void print_process(const Content& content) {
+void print_process(const Content& content, bool with_map) {
   if (!content.image) return;
   const Rank ranks = content.version.record.ranks;
   const std::string whose = ranks > 1 ? fmt::format("  rank {} of {}; --rank N shows another\n",
                                                     content.image_rank, ranks)
                                       : "";
   if (content.processes.size() > 1) fmt::print("{}", processes_text(content.processes));
-  fmt::print("{}", image_text(*content.image, whose));
+  fmt::print("{}", image_text(*content.image, whose, with_map));
 }
 
 Json process_json(const Content& content) {
@@ -234,7 +235,8 @@ Json process_json(const Content& content) {
   return process;
 }
 
-void print_content(const std::string& dir, const std::string& job, const Content& content) {
+void print_content(const std::string& dir, const std::string& job, const Content& content,
+                   bool with_map) {
   const auto& version = content.version;
   const auto& record = version.record;
   fmt::print("{} version {}: {}, {}\n", job, version.version, state_text(version),
@@ -271,7 +273,7 @@ void print_content(const std::string& dir, const std::string& job, const Content
                region.first.global_shape.empty() ? "-" : shape_text(region.first.global_shape),
                std::to_string(region.ranks), bytes_text(region.bytes)});
   }
-  print_process(content);
+  print_process(content, with_map);
   const std::string streams = content.streams.text();
   const bool nothing_else = content.files.empty() && !content.image && streams.empty();
   if (!content.order.empty() || nothing_else) fmt::print("\n{}", table.text());
@@ -366,7 +368,7 @@ Result<int> show(const ShowOptions& options) {
   if (options.settings.json)
     print_json(as_json(stored.dir(), job, content));
   else
-    print_content(stored.dir(), job, content);
+    print_content(stored.dir(), job, content, options.map);
   return exit_ok;
 }
 
@@ -382,6 +384,7 @@ Action declare_show(CLI::App& app) {
   app.add_option("--rank", options->rank, "Only what this rank saved")
       ->type_name("RANK")
       ->check(a_rank());
+  app.add_flag("--map", options->map, "Of a saved process: each area of its memory, too");
   add_settings(app, options->settings, true);
   app.footer(
       "Examples:\n"

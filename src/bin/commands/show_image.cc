@@ -130,14 +130,17 @@ Json processes_json(std::vector<SavedProcess> processes) {
   return list;
 }
 
-std::string image_text(const image::Image& image, const std::string& whose) {
+std::string image_text(const image::Image& image, const std::string& whose, bool with_map) {
   const image::Identity& identity = image.identity;
   std::string out = fmt::format(
       "\nPROCESS {} of {}, in {}\n{}  {}, interpreter {}\n  saved on Linux {}, host {}\n",
       identity.pid, text(image, identity.program), text(image, identity.cwd), whose,
       count_text(image.threads.size(), "thread"), text(image, identity.interpreter),
       text(image, identity.kernel), text(image, identity.host));
-  return out + "\n" + map_text(image) + "\n" + descriptors_text(image);
+  out += with_map ? "\n" + map_text(image)
+                  : fmt::format("  {} of memory (--map lists them)\n",
+                                count_text(image.areas.size(), "area"));
+  return out + "\n" + descriptors_text(image);
 }
 
 Json image_json(const image::Image& image) {

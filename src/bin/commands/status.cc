@@ -22,6 +22,7 @@ void add_rooms(nlohmann::ordered_json& status) {
   if (jobs == status.end() || !jobs->is_array()) return;
   for (auto& job : *jobs) {
     if (!job.is_object() || !job.contains("dir") || !job.contains("job")) continue;
+    if (job.value("finished", false)) continue;
     const std::string dir = job.value("dir", "");
     const auto room = restart_room_now(dir, job.value("job", ""));
     job["restart_room"] = room_json(room);

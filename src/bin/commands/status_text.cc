@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -55,6 +56,15 @@ std::string job_line(const Json& job) {
                                  count_text(number(job, "ranks"), "rank"));
   if (number(job, "nodes") > 1) line += fmt::format(" on {} nodes", number(job, "nodes"));
   if (job.value("stop_requested", false)) line += "  (asked to stop)";
+  return line + "  " + text(job, "dir");
+}
+
+// `versions`: the newest first.
+std::string finished_line(const Json& job, const std::vector<Json>& versions) {
+  std::string line = text(job, "job") + "  finished";
+  if (!versions.empty())
+    line +=
+        fmt::format("; version {} is {}", number(versions[0], "version"), level_text(versions[0]));
   return line + "  " + text(job, "dir");
 }
 
@@ -215,21 +225,25 @@ std::vector<Json> jobs_of(const Json& status) {
 
 }  // namespace
 
-std::vector<std::string> job_lines(const Json& status, std::size_t versions_max) {
+std::vector<std::string> job_lines(const Json& status, std::size_t versions_max,
+                                   std::set<std::string>* said_before) {
   std::vector<std::string> lines;
+  std::set<std::string> said_now;
+  std::set<std::string>& said = said_before != nullptr ? *said_before : said_now;
   for (const Json& job : jobs_of(status)) {
-    lines.push_back(job_line(job));
     std::vector<Json> versions = job.value("versions", std::vector<Json>{});
     std::sort(versions.begin(), versions.end(), [](const Json& a, const Json& b) {
       return number(a, "version") > number(b, "version");
     });
-    if (versions.size() > versions_max) versions.resize(versions_max);
+    const bool finished = job.value("finished", false);
+    lines.push_back(finished ? finished_line(job, versions) : job_line(job));
+    if (versions.size() > versions_max || finished) versions.resize(finished ? 0 : versions_max);
     for (const Json& version : versions) add_version(version, lines);
-    if (versions.empty()) lines.push_back("  no version yet");
+    if (versions.empty() && !finished) lines.push_back("  no version yet");
     add_files(job, lines);
-    add_members(job, lines);
+    if (!finished) add_members(job, lines);
     for (const Json& note : job.value("notes", std::vector<Json>{})) {
-      if (!note.is_string()) continue;
+      if (!note.is_string() || !said.insert(note.get<std::string>()).second) continue;
       for (std::string& line : wrapped("note: " + printable(note.get<std::string>()), 2, 80))
         lines.push_back(std::move(line));
     }

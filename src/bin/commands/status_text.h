@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ std::string speed_text(const Rates& rates);
 std::vector<std::string> pool_lines(const nlohmann::ordered_json& status);
 std::vector<std::string> disk_lines(const Rates& rates);
 // One line a version, newest first, at most `versions_max` a job, and below it why it failed; then
-// one line a node where there are several.
-std::vector<std::string> job_lines(const nlohmann::ordered_json& status, std::size_t versions_max);
+// one line a node where there are several. A job that has finished is one line. A note stands once,
+// and not if it is in `said`, to which it is added.
+std::vector<std::string> job_lines(const nlohmann::ordered_json& status, std::size_t versions_max,
+                                   std::set<std::string>* said = nullptr);
 // Lines of at most `columns`, as far as words allow, each after `indent` blanks.
 std::vector<std::string> wrapped(const std::string& text, std::size_t indent, std::size_t columns);
 // "[=====     ]"

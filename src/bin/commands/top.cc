@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/clock.h"
@@ -103,7 +104,8 @@ Json json_line(const Result<Json>& status, const Rates& rates) {
   return line;
 }
 
-void print_line(const Result<Json>& status, const Rates& rates, bool json) {
+void print_line(const Result<Json>& status, const Rates& rates, bool json,
+                std::set<std::string>& said) {
   if (json) {
     fmt::print("{}\n",
                json_line(status, rates).dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -111,18 +113,19 @@ void print_line(const Result<Json>& status, const Rates& rates, bool json) {
     fmt::print("{}\n", status.error().message());
   } else {
     fmt::print("{}\n{}\n", fmt::join(pool_lines(*status), "\n"), speed_text(rates));
-    for (const std::string& line : job_lines(*status, 3)) fmt::print("  {}\n", line);
+    for (const std::string& line : job_lines(*status, 3, &said)) fmt::print("  {}\n", line);
   }
   std::fflush(stdout);
 }
 
 // Plain lines, for logs and pipes. Ends after `count` looks, or when the agent is gone for good.
 Result<int> follow(Watch& watch, const TopOptions& options) {
+  std::set<std::string> said;  // notes
   for (std::uint64_t i = 0; options.count == 0 || i < options.count; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
     const auto status = watch.look();
     if (!status.ok() && i == 0) return status.error();
-    print_line(status, watch.rates(), options.settings.json);
+    print_line(status, watch.rates(), options.settings.json, said);
     if (!status.ok()) return exit_agent;
   }
   return exit_ok;

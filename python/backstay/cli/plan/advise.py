@@ -113,7 +113,8 @@ def command(
         files.check(picture)
     disks = chosen(cost.prices(prices_file), local, cost.Local, "local")
     own, probed = inputs.of_job(job, directory), inputs.of_probe(probe)
-    known, notes = inputs.failures_of(trace, system, window_s, mtti_s, software_share, own, nodes)
+    known, notes, rows = inputs.failures_of(trace, system, window_s, mtti_s, software_share, own,
+                                            nodes)
     given = {"saved_bytes": saved_bytes, "copy_bytes_per_s": copy_bytes_per_s,
              "disk_bytes_per_s": disk_bytes_per_s,
              "network_bytes_per_s": network_bytes_per_s}  # fmt: skip
@@ -121,6 +122,8 @@ def command(
     machine = advise.Machine(nodes=nodes, storage_bytes_per_s=storage_bytes_per_s, **rates)
     advice = advise.advise(machine, known, stage_memory_bytes, seed)
     result = result_of(machine, known, advice) | {"disks": disk_cost(machine, advice, disks)}
+    if rows is not None:
+        result["rows"] = rows
     if picture is not None:
         with needs("matplotlib", "backstay plan advise"):
             from ...plan import figures

@@ -60,8 +60,8 @@ def of_job(job: Optional[str], directory: Optional[str]) -> Known:
 
 
 def of_trace(trace: str, system: Optional[str], window_s: float, software_share: float,
-             nodes: int) -> tuple[Failures, list[str]]:
-    """Mean time to interrupt, Weibull's shape and sizes of incidents of a failure log."""
+             nodes: int) -> tuple[Failures, list[str], dict]:
+    """Mean time to interrupt, Weibull's shape and sizes of incidents of a failure log; its rows."""
     from ...plan.simulate.failures import SHAPES
     from ...plan.traces import read, statistics
 
@@ -78,12 +78,12 @@ def of_trace(trace: str, system: Optional[str], window_s: float, software_share:
     scaled = [] if named == nodes else [f"the log names {counted(named, 'node')}: its mean time to "
                                         f"interrupt is taken times {named}/{nodes}; --mtti sets it"]
     mtti = float(gaps.mean()) * (named / max(nodes, 1))
-    return Failures(mtti, shape, sizes, software_share), [*log.notes, *scaled, *alike]
+    return Failures(mtti, shape, sizes, software_share), [*log.notes, *scaled, *alike], log.rows
 
 
 def failures_of(trace, system, window_s, mtti_s, software_share, job: Known,
-                nodes: int) -> tuple[Failures, list[str]]:
-    """The failures of the log, of --mtti, or as the job saw them."""
+                nodes: int) -> tuple[Failures, list[str], dict | None]:
+    """The failures of the log (with its rows), of --mtti, or as the job saw them."""
     if trace is not None and mtti_s is not None:
         raise PlanError("mtti_s", "and --trace cannot both be given")
     if trace is not None:
@@ -96,10 +96,10 @@ def failures_of(trace, system, window_s, mtti_s, software_share, job: Known,
                         "or --trace must be given"
                         + (", as the job saw no failure" if job.notes else ", one of them"))
     if mtti_s is not None:
-        return Failures(mtti, software_share=software_share), [ASSUMED]
+        return Failures(mtti, software_share=software_share), [ASSUMED], None
     few = f"the mean time to interrupt is the job's own, of one node, divided by {nodes} nodes: few failures say little about it; --mtti sets it"
     mtti /= max(nodes, 1)
-    return Failures(mtti, software_share=software_share), [ASSUMED, few]
+    return Failures(mtti, software_share=software_share), [ASSUMED, few], None
 
 
 def value(name: str, given: Optional[float], *sources: Known) -> float:

@@ -59,7 +59,8 @@ def command(
     gaps = statistics.gaps_s(found)
     law, shares = statistics.weibull(gaps), statistics.shares(found)
     result = {
-        "trace": str(trace), "format": log.format, "system": system, "failures": len(log.times_s),
+        "trace": str(trace), "format": log.format, "system": system, "rows": log.rows,
+        "failures": len(log.times_s),
         "nodes": len(log.names), "incidents": len(found.times_s), "window_s": window_s,
         "span_s": found.times_s[-1], "mtti_s": gaps.mean(),
         "coefficient_of_variation": statistics.coefficient_of_variation(gaps),

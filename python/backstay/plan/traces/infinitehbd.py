@@ -4,8 +4,8 @@
 import json
 
 from ..check import PlanError
-from . import text
-from .log import Log, Outage, build, wrong
+from . import clock
+from .log import BadRow, Log, Outage, Rows, build, ended
 
 NAME = "infinitehbd"
 DAY_S = 86_400.0
@@ -40,33 +40,34 @@ def records(body: str, where: str):
         yield line, record
 
 
-def read(body: str, where: str, system: str | None) -> Log:
+def read(body: str, rows: Rows, system: str | None) -> Log:
     """Pairs of fault_start and fault_end of a node; a fault that does not end stays open."""
     if system is not None:
         raise PlanError("system", "is for files of several systems; this one has one")
-    open_, outages = {}, []
-    for line, record in records(body, where):
-        node, kind = _key(record, "node_id", where, line), _key(record, "event_type", where, line)
-        at = DAY_S * text.number(_key(record, "event_time", where, line), where, line, "event_time")
-        if kind == "fault_start":
-            open_.setdefault(node, []).append((at, line))
-        elif kind != "fault_end":
-            raise wrong(where, line, "event_type",
-                        f"must be fault_start or fault_end, not {kind!r}")
-        elif not open_.get(node):
-            raise wrong(where, line, "event_type", f"fault_end of node {node}, which has no fault")
-        else:
-            begun, begun_line = open_[node].pop(0)
-            outages.append(Outage(node, begun, at, begun_line, "event_time"))
-    outages += [Outage(node, at, None, line, "event_time") for node, left in open_.items() for at,
-                line in left]
-    return build(where, NAME, outages)
+    open_, outages, time = {}, [], clock.Clock(rows, DAY_S)
+    for number, (line, record) in enumerate(records(body, rows.where)):
+        rows.read += 1
+        with rows.row(line):
+            node, kind = _key(record, "node_id"), _key(record, "event_type")
+            at = time.s(_key(record, "event_time"), "event_time")
+            begun = open_.setdefault(node, [])
+            if kind == "fault_start":
+                begun.append(Outage(node, at, None, line, record=number))
+            elif kind != "fault_end":
+                raise BadRow("event_type", f"must be fault_start or fault_end, not {kind!r}")
+            elif not begun:
+                raise BadRow("event_type", f"fault_end of node {node}, which has no fault")
+            else:
+                end = ended(begun[0].begin_s, at, "event_time")
+                outages.append(begun.pop(0)._replace(end_s=end, rows=2))
+    outages += [one for left in open_.values() for one in left]
+    return build(rows, NAME, outages)
 
 
-def _key(record, key: str, where: str, line: int):
+def _key(record, key: str):
     if not isinstance(record, dict) or key not in record:
-        raise wrong(where, line, key, "is missing in this record")
+        raise BadRow(key, "is missing in this record")
     value = record[key]
     if key != "event_time" and not isinstance(value, str):
-        raise wrong(where, line, key, f"must be text, not {value!r}")
+        raise BadRow(key, f"must be text, not {value!r}")
     return value

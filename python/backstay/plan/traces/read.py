@@ -2,7 +2,7 @@
 
 from ..check import PlanError
 from . import infinitehbd, lanl, plain, slurm, text
-from .log import Log
+from .log import Log, Rows
 
 FORMATS = (infinitehbd, lanl, slurm, plain)
 
@@ -15,10 +15,10 @@ def log(path, system: str | None = None) -> Log:
     `system`.
     """
     body = text.read(path)
-    head = body.lstrip().split("\n", 1)[0].strip()
+    head = text.first_line(body)
     for form in FORMATS:
         if form.matches(head):
-            return form.read(body, str(path), system)
+            return form.read(body, Rows(str(path)), system)
     raise PlanError(
         "trace",
         f"{path}:1: column 1: not a failure log: the first line must be LANL's head, a JSON list, "
