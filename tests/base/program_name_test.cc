@@ -145,6 +145,15 @@ TEST(ProgramName, AScriptThatIsExecutedItselfIsNamedAsUnderItsInterpreter) {
   EXPECT_FALSE(of("./sor.py").interpreted);
 }
 
+TEST(ProgramName, WhatRunsItsLineAsAChild) {
+  const auto is = [](const char* line) { return waits_for_child(words(line)); };
+  EXPECT_EQ(is("timeout -k 5 60 ./lj"), "timeout");
+  EXPECT_EQ(is("nice -n 5 env A=b /usr/bin/time ./lj"), "time");
+  EXPECT_EQ(is("flock lock ./lj"), "flock");
+  for (const char* line : {"nice ./lj", "./lj timeout", "./timeout.py", "", "sh -c time"})
+    EXPECT_EQ(is(line), "") << line;
+}
+
 TEST(ProgramName, BecomesAJobsName) {
   EXPECT_EQ(job_name_of("lj"), "lj");
   EXPECT_EQ(job_name_of("my prog"), "my_prog");
