@@ -28,9 +28,9 @@ std::string find_program(const std::string& name) {
 }
 
 std::string find_program_from(const std::string& folder, const std::string& name) {
-  const bool begins_there =
-      !folder.empty() && name.find('/') != std::string::npos && name.front() != '/';
-  return find_program(begins_there ? folder + "/" + name : name);
+  const bool is_path = name.find('/') != std::string::npos;
+  const std::string there = folder + "/" + name;
+  return !folder.empty() && is_path && is_program(there) ? there : find_program(name);
 }
 
 bool is_program_from(const std::string& folder, const std::string& name) {

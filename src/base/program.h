@@ -13,7 +13,7 @@ bool is_program(const std::string& path);
 // none.
 std::string find_program(const std::string& name);
 
-// As one that is started in `folder` finds it: there begins a relative path. "": here.
+// As one that is started in `folder` ("": here) finds it: a relative path may begin there.
 std::string find_program_from(const std::string& folder, const std::string& name);
 bool is_program_from(const std::string& folder, const std::string& name);
 

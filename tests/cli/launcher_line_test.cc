@@ -23,8 +23,8 @@ std::string joined(const Words& words) {
 }
 
 bool is_program(const std::string& folder, const std::string& word) {
-  const std::string here = folder.empty() ? "./lj" : "./there";
-  return word == here || word == "env" || word == "/bin/agent";
+  const bool there = word == "./there" && !folder.empty();
+  return there || word == "./lj" || word == "env" || word == "/bin/agent";
 }
 
 LauncherLine parsed(const std::string& text, LauncherKind kind) {
