@@ -171,7 +171,7 @@ def test_arrays_with_a_mask_are_refused(job, bad):
             backstay.protect("bad", bad)
         with backstay.open_stream("s") as stream, pytest.raises(TypeError, match=f"data: {says}"):
             stream.write(bad)
-        backstay.protect("data", np.ma.getdata(bad))
+        backstay.protect("data", np.asarray(bad))
         backstay.checkpoint()
 
 

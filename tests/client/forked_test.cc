@@ -80,8 +80,9 @@ TEST_F(Forked, AChildMayStartASessionOfItsOwn) {
 constexpr int signals_of_ours[] = {SIGTERM, SIGUSR1};
 
 // A child that is sent `number`; it ends with 0 where it lives on.
-int status_after(int number, const std::vector<FakeAgent*>& agents,
-                 const std::function<void()>& before = [] {}) {
+int status_after(
+    int number, const std::vector<FakeAgent*>& agents,
+    const std::function<void()>& before = [] {}) {
   return child_status(agents, [&]() -> int {
     before();
     return ::raise(number);

@@ -122,7 +122,8 @@ Child::Child() {
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     ::sigaddset(&watched_, signal);
   ::sigprocmask(SIG_BLOCK, &watched_, &before_);
-  pipe_before_ = ::signal(SIGPIPE, SIG_IGN);  // go on watching the child if our messages have no reader
+  pipe_before_ =
+      ::signal(SIGPIPE, SIG_IGN);  // go on watching the child if our messages have no reader
   signals_.reset(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

@@ -2,10 +2,10 @@
 // cleaned up after.
 //
 // One thread. SIGCHLD and the signals that are forwarded stay blocked in this process from
-// construction on and are taken by wait(); the child gets the signal mask that was there before, and
-// ignores SIGPIPE where this process was started so.
-// The process becomes a "subreaper": processes that the launcher leaves behind become our children
-// and can be ended before the next try.
+// construction on and are taken by wait(); the child gets the signal mask that was there before,
+// and ignores SIGPIPE where this process was started so. The process becomes a "subreaper":
+// processes that the launcher leaves behind become our children and can be ended before the next
+// try.
 #pragma once
 
 #include <poll.h>

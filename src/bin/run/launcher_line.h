@@ -36,10 +36,10 @@ struct LauncherLine {
   std::vector<std::size_t> programs;
   std::vector<std::string> folders;    // in which these start, "": here
   std::vector<std::size_t> of_folder;  // those that are found there by their name alone
-  std::string app_file;               // has the programs in place of the line; Slurm: --multi-prog
+  std::string app_file;                // has the programs in place of the line; Slurm: --multi-prog
   bool env_list = false;               // Open MPI: mca_base_env_list, which excludes -x
   std::string env_delimiter;           // Open MPI: of its parts, "": the default
-  std::vector<std::string> exported;  // Open MPI: -x
+  std::vector<std::string> exported;   // Open MPI: -x
   std::vector<std::size_t>
       words_of_hosts;  // words that choose hosts; for Slurm also the number of ranks
 

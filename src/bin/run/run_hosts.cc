@@ -60,8 +60,8 @@ std::vector<std::string> own_variables() {
 // Its environment and its files may set mca_base_env_list, as sites do: it knows best itself.
 EnvList env_list_of(const std::string& launcher) {
   const std::string beside = fs::path(find_program(launcher)).parent_path() / "ompi_info";
-  const auto text = run_and_read({is_program(beside) ? beside : "ompi_info", "--parsable", "--param",
-                                  "mca", "base", "--level", "9"},
+  const auto text = run_and_read({is_program(beside) ? beside : "ompi_info", "--parsable",
+                                  "--param", "mca", "base", "--level", "9"},
                                  version_s);
   const auto value_of = [&](const std::string& name) {
     const std::string begins = "mca:mca:base:param:" + name + ":value:";
@@ -94,8 +94,7 @@ std::optional<LauncherLine> read_launcher(const Words& words) {
   if (!launcher) return std::nullopt;
   const auto kind = kind_of(words[*launcher]);
   if (!kind) return std::nullopt;
-  return parse_launcher_line(words, *launcher, *kind,
-                             is_program_from);
+  return parse_launcher_line(words, *launcher, *kind, is_program_from);
 }
 
 Result<std::unique_ptr<RunHosts>> RunHosts::make(const HostOptions& options, const Words& words,

@@ -105,7 +105,8 @@ class LogReader {
     last_run_ = run;
     if (!fresh) return;
     summary_.from = 0;
-    if (before != runs_.end()) standing_.lost(before->second.end_ns);  // where the loss was not seen
+    if (before != runs_.end())
+      standing_.lost(before->second.end_ns);  // where the loss was not seen
     standing_.began(at, std::exchange(attempt_ended_ns_, 0));
     place->second = {.begin_ns = at, .end_ns = at};
     if (failure_) counted_s_ = count_lost(failure_->begin_ns);
@@ -157,7 +158,7 @@ class LogReader {
   Standing standing_;
   std::map<std::string, Run> runs_;
   std::string last_run_;
-  std::uint64_t attempt_ended_ns_ = 0;  // 0: the next attempt's run has begun
+  std::uint64_t attempt_ended_ns_ = 0;               // 0: the next attempt's run has begun
   std::map<VersionNumber, std::uint64_t> versions_;  // -> when its capture began
   // Also versions of earlier runs. A version that needs older ones is local before it is captured.
   std::map<std::string, std::set<VersionNumber>> reached_;

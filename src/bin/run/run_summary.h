@@ -30,9 +30,9 @@ struct RunSummary {
   bool unwritten = false;
   unsigned failures = 0;
   std::uint64_t failed_ns = 0;  // when the last of them began, by the wall's clock
-  std::uint64_t versions = 0;  // captured
+  std::uint64_t versions = 0;   // captured
   VersionNumber newest = 0;
-  VersionNumber from = 0;  // that the last run went on from
+  VersionNumber from = 0;                        // that the last run went on from
   std::map<std::string, std::uint64_t> reached;  // level -> how many of them
   std::string newest_level;
   double running_s = 0;      // from the first rank that connected to the last that left

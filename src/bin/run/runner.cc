@@ -343,7 +343,8 @@ bool Runner::try_again(int code) {
   refused_ = next == RunHosts::Next::same && launcher_has_refused();
   if (refused_) {
     if (options_.json)
-      say("not_started", "the launcher has started nothing; not tried again", {{"exit_code", code}});
+      say("not_started", "the launcher has started nothing; not tried again",
+          {{"exit_code", code}});
     return false;
   }
   const Newest newest = this->newest();

@@ -42,8 +42,8 @@ struct FileCount {
 struct Counts {
   WriteCount writes[write_classes];
   WaitCount waits[waited_kinds];
-  FileCount direct;  // brought to their places by the process itself, at their close
-  FileCount real;    // made real, or brought to their places, while they were open
+  FileCount direct;          // brought to their places by the process itself, at their close
+  FileCount real;            // made real, or brought to their places, while they were open
   std::uint64_t locked = 0;  // of those, as they were locked
   std::uint64_t native = 0;  // fit a pattern, and were opened to write in a way that no rule allows
 };
