@@ -25,8 +25,8 @@
  * then the end; the program's own handlers are called too. If it has none for SIGTERM, a call that
  * waits can be ended: restart() by the first SIGTERM, as nothing is lost; the others by the second.
  *
- * Forks. The session stays with the parent; a child may start one of its own under another
- * job.name.
+ * Forks. The session stays with the parent, and its signals, too: a child has the handlers from
+ * before init(). A child may start a session of its own under another job.name.
  *
  * Ownership. Backstay keeps the pointers given to protect(); the memory stays the caller's and
  * must stay valid until unprotect() or finalize(). Names are copied.

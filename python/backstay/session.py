@@ -108,6 +108,15 @@ def _memory(what: str, array) -> np.ndarray:
     if not isinstance(array,
                       np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
         raise TypeError(f"{what}: a writable, C-contiguous numpy array is needed")
+    return _whole_array(what, array)
+
+
+def _whole_array(what: str, array: np.ndarray) -> np.ndarray:
+    """Refuses kinds that keep a mask beside their data: numpy.ma, astropy's Masked."""
+    if getattr(type(array), "mask", None) is not None:
+        raise TypeError(f"{what}: the mask of a {type(array).__name__} would be lost; set "
+                        "a.mask = numpy.ma.getmaskarray(a), then give a.data and a.mask, each as "
+                        "an array of its own")
     return array
 
 

@@ -12,7 +12,7 @@
 import numpy as np
 
 from . import _session as _c
-from .session import _check, _text, _version_number, _whole
+from .session import _check, _text, _version_number, _whole, _whole_array
 
 
 class Stream:
@@ -81,6 +81,7 @@ def _number(what: str, value) -> int:
 
 def _bytes_of(data) -> np.ndarray:
     if isinstance(data, np.ndarray):
+        _whole_array("data", data)
         if not data.flags.c_contiguous:
             raise TypeError("data: the array is not C-contiguous; write a copy (array.copy())")
         return data.reshape(-1).view(np.uint8) if data.size else np.empty(0, np.uint8)

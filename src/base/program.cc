@@ -27,6 +27,16 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
+std::string find_program_from(const std::string& folder, const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos;
+  const std::string there = folder + "/" + name;
+  return !folder.empty() && is_path && is_program(there) ? there : find_program(name);
+}
+
+bool is_program_from(const std::string& folder, const std::string& name) {
+  return !find_program_from(folder, name).empty();
+}
+
 std::string program_folder() {
   std::error_code failure;
   return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path().string();

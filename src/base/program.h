@@ -13,6 +13,10 @@ bool is_program(const std::string& path);
 // none.
 std::string find_program(const std::string& name);
 
+// As one that is started in `folder` ("": here) finds it: a relative path may begin there.
+std::string find_program_from(const std::string& folder, const std::string& name);
+bool is_program_from(const std::string& folder, const std::string& name);
+
 // The folder that this process's program lies in, links followed.
 std::string program_folder();
 

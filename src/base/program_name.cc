@@ -235,6 +235,17 @@ bool is_wrapper(const std::string& name) {
 
 bool is_interpreter(const std::string& name) { return interpreter_of(name) != nullptr; }
 
+std::string waits_for_child(const Words& words) {
+  for (const std::string& word : words) {
+    const std::string name = file_name(word);
+    if (lists("timeout time flock unbuffer script", name)) return name;
+    const bool of_wrapper = is_option(word) || word.find('=') != std::string::npos ||
+                            std::isdigit(static_cast<unsigned char>(word.front()));
+    if (!of_wrapper && !is_wrapper(name)) return "";
+  }
+  return "";
+}
+
 ProgramOfLine program_of_line(const Words& words, const IsProgram& is_program) {
   const Wrapper line{"", ""};
   std::size_t at = 0;

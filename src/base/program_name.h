@@ -21,6 +21,10 @@ bool is_launcher(const std::string& file_name);
 // python3.12, bash, julia ... By its file name.
 bool is_interpreter(const std::string& file_name);
 
+// timeout and the like, which run the rest of their line as their child: the file name of the one
+// that begins this line, also behind env and nice; "": none does.
+std::string waits_for_child(const std::vector<std::string>& words);
+
 struct ProgramOfLine {
   std::string file;          // the word that is executed; "": none was found
   std::string name;          // its file name, or that of its script or module; "": it has none

@@ -79,6 +79,7 @@ int fail(const Error& error) {
 // In the child of a fork. The session stays the parent's: a helper that outlives it must not hold
 // its connection, or the agent would take the parent for alive. Only what is allowed after fork().
 void leave_session_to_parent() {
+  backstay::client::unwatch_signals();
   Session* session = the_session.exchange(nullptr);
   if (session != nullptr) {
     session->leave_silently();

@@ -1,5 +1,7 @@
 #include "client/signals.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -18,6 +20,8 @@ std::atomic<bool> checkpoint_flag{false};
 std::atomic<bool> stop_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler");
 std::array<Watched, 2> watched = {{{SIGUSR1, {}, false}, {SIGTERM, {}, false}}};
+std::atomic<pid_t> watcher{0};  // the process that watches: its forked children do not
+static_assert(std::atomic<pid_t>::is_always_lock_free, "used in a signal handler");
 
 // How many SIGTERM end the program now (0: none does), and how many have come since the watch
 // began.
@@ -39,13 +43,16 @@ void take_default_action(int number) {
 
 // Async-signal-safe: only atomics and the program's own handler.
 void on_signal(int number, siginfo_t* info, void* context) {
-  if (number == SIGTERM) {
+  const bool inherited = watcher.load() != ::getpid();  // until unwatch_signals(), or put back
+  if (inherited && default_action(watched[number == SIGTERM ? 1 : 0]))
+    return take_default_action(number);
+  if (number == SIGTERM && !inherited) {
     stop_flag.store(true);
     const int limit = ends_at.load();
     const bool enough = stops.fetch_add(1) + 1 >= limit;
     if (limit > 0 && enough && default_action(watched[1])) return take_default_action(number);
   }
-  if (number == SIGUSR1) checkpoint_flag.store(true);
+  if (number == SIGUSR1 && !inherited) checkpoint_flag.store(true);
   for (const Watched& one : watched) {
     if (one.number != number) continue;
     if ((one.before.sa_flags & SA_SIGINFO) != 0) {
@@ -66,11 +73,14 @@ void watch_signals() {
   checkpoint_flag.store(false);
   stop_flag.store(false);
   stops.store(0);
+  watcher.store(::getpid());
   for (Watched& one : watched) {
-    if (one.installed || ::sigaction(one.number, nullptr, &one.before) != 0) continue;
-    const bool ignored =
-        (one.before.sa_flags & SA_SIGINFO) == 0 && one.before.sa_handler == SIG_IGN;
-    if (ignored || is_ours(one.before)) continue;
+    struct sigaction now {};
+    if (one.installed || ::sigaction(one.number, nullptr, &now) != 0) continue;
+    one.installed = is_ours(now);  // the program has put it back: what was before it still holds
+    const bool ignored = (now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN;
+    if (ignored || one.installed) continue;
+    one.before = now;
     struct sigaction ours = one.before;  // keeps the program's mask and flags for its handler
     ours.sa_sigaction = &on_signal;
     ours.sa_flags = (one.before.sa_flags & ~SA_RESETHAND) | SA_SIGINFO;

@@ -20,12 +20,14 @@ bool is_program(const std::string& word) {
   return word.find('/') != std::string::npos || std::ranges::count(known, word) > 0;
 }
 
-ProgramOfLine of(const std::string& line) {
+std::vector<std::string> words_of(const std::string& line) {
   std::istringstream in(line);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
-  return program_of_line(words, is_program);
+  return words;
 }
+
+ProgramOfLine of(const std::string& line) { return program_of_line(words_of(line), is_program); }
 
 std::string name(const std::string& line) { return of(line).name; }
 
@@ -143,6 +145,15 @@ TEST(ProgramName, AScriptThatIsExecutedItselfIsNamedAsUnderItsInterpreter) {
   EXPECT_EQ(name("./sor.py 100"), name("python sor.py 100"));
   EXPECT_EQ(name("./job.sh"), name("bash job.sh"));
   EXPECT_FALSE(of("./sor.py").interpreted);
+}
+
+TEST(ProgramName, WhatRunsItsLineAsAChild) {
+  const auto is = [](const char* line) { return waits_for_child(words_of(line)); };
+  EXPECT_EQ(is("timeout -k 5 60 ./lj"), "timeout");
+  EXPECT_EQ(is("nice -n 5 env A=b /usr/bin/time ./lj"), "time");
+  EXPECT_EQ(is("flock lock ./lj"), "flock");
+  for (const char* line : {"nice ./lj", "./lj timeout", "./timeout.py", "", "sh -c time"})
+    EXPECT_EQ(is(line), "") << line;
 }
 
 TEST(ProgramName, BecomesAJobsName) {

@@ -1,8 +1,10 @@
 """The Python package with a real agent. Run by pytest inside run_in_sandbox.py."""
 
+import multiprocessing
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -155,6 +157,44 @@ def test_arrays_that_cannot_be_saved(job, bad):
         backstay.protect("bad", bad)
 
 
+class Masked(np.ndarray):
+    """As that of astropy: no numpy.ma, and it has a mask beside its data."""
+    mask = property(lambda self: self._mask)
+
+
+@pytest.mark.parametrize("bad", [np.ma.array(np.zeros(2), mask=[0, 1]), np.ma.zeros(2),
+                                 np.zeros(2).view(Masked)])
+def test_arrays_with_a_mask_are_refused(job, bad):
+    says = f"the mask of a {type(bad).__name__} would be lost"
+    with backstay.init():
+        with pytest.raises(TypeError, match=f"bad: {says}"):
+            backstay.protect("bad", bad)
+        with backstay.open_stream("s") as stream, pytest.raises(TypeError, match=f"data: {says}"):
+            stream.write(bad)
+        backstay.protect("data", np.asarray(bad))
+        backstay.checkpoint()
+
+
+def test_arrays_of_other_kinds_come_back(job, tmp_path):
+    """What they have beside their data is of the program, and does not change."""
+    def kinds():
+        return {"matrix": np.matrix(np.zeros((2, 2))), "view": np.zeros(4).view(np.recarray),
+                "map": np.memmap(tmp_path / "map", dtype="f8", mode="w+", shape=4)}
+
+    for first in (True, False):
+        arrays = kinds()
+        with backstay.init():
+            for name, array in arrays.items():
+                backstay.protect(name, array)
+            if first:
+                for array in arrays.values():
+                    array[:] = 7
+                backstay.checkpoint()
+            else:
+                backstay.restart()
+                assert all((array == 7).all() for array in arrays.values())
+
+
 @pytest.mark.parametrize("call, says", [
     (lambda: backstay.protect(3, np.zeros(2)), "name of a region: a string is needed, not int"),
     (lambda: backstay.unprotect(None), "name of a region: a string"),
@@ -233,3 +273,14 @@ def test_the_version_of_this_session_is_open_to_the_reader(job):
     folder = os.path.join(os.environ["BACKSTAY_DIR"], os.environ["BACKSTAY_JOB"],
                           f"v{version:016d}")
     np.testing.assert_array_equal(backstay.open(folder)["u"], saved)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_ends_a_forked_child(job, number):
+    with backstay.init():
+        child = multiprocessing.get_context("fork").Process(target=signal.pause)
+        child.start()
+        os.kill(child.pid, number)
+        child.join(20)
+        child.kill()
+        assert child.exitcode == -number

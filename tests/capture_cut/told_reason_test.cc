@@ -38,7 +38,15 @@ TEST(ToldReason, OthersAreToldAtOnceAndOnce) {
   EXPECT_FALSE(reason.hear("rank 0 has not begun", start + 60s));
   EXPECT_FALSE(reason.hear("a window is open", start + 61s));
   EXPECT_TRUE(reason.hear("a file is open", start + 62s));
-  EXPECT_TRUE(reason.hear("a window is open", start + 63s));
+  EXPECT_FALSE(reason.hear("a window is open", start + 63s));
+}
+
+TEST(ToldReason, OneOfSeveralRanksIsToldOnce) {
+  ToldReason reason("has not begun");
+  EXPECT_TRUE(reason.hear("rank 1 (n1): it has a window of MPI open", start));
+  EXPECT_FALSE(reason.hear("rank 0 (n0): it has a window of MPI open", start + 1s));
+  EXPECT_TRUE(reason.hear("rank 0 (n0): it has a file of MPI open", start + 2s));
+  EXPECT_FALSE(reason.hear("rank 1 (n1): it has a window of MPI open", start + 3s));
 }
 
 }  // namespace

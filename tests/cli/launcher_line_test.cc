@@ -22,8 +22,9 @@ std::string joined(const Words& words) {
   return text;
 }
 
-bool is_program(const std::string& word) {
-  return word == "./lj" || word == "env" || word == "/bin/agent";
+bool is_program(const std::string& folder, const std::string& word) {
+  const bool there = word == "./there" && !folder.empty();
+  return there || word == "./lj" || word == "env" || word == "/bin/agent";
 }
 
 LauncherLine parsed(const std::string& text, LauncherKind kind) {
@@ -121,9 +122,22 @@ TEST(LauncherLine, VariablesForOpenMpi) {
     return joined(with_exports(split(text), parsed(text, kind), {"A", "B"}));
   };
   EXPECT_EQ(with("mpirun -x A ./lj", LauncherKind::openmpi), "mpirun -x B -x A ./lj");
-  EXPECT_EQ(with("mpirun --mca mca_base_env_list A ./lj", LauncherKind::openmpi),
-            "mpirun --mca mca_base_env_list A ./lj");
+  EXPECT_EQ(with("mpirun --mca mca_base_env_list C=1 ./lj", LauncherKind::openmpi),
+            "mpirun --mca mca_base_env_list C=1;A;B ./lj");
   EXPECT_EQ(with("mpiexec ./lj", LauncherKind::mpich), "mpiexec ./lj");
+}
+
+// By its environment or its files, as sites do: it refuses -x then.
+TEST(LauncherLine, VariablesForOpenMpiThatHasAListAlready) {
+  const auto with = [](const std::string& text, const EnvList& set) {
+    return joined(with_exports(split(text), parsed(text, LauncherKind::openmpi), {"A", "B"}, set));
+  };
+  EXPECT_EQ(with("nice mpirun -n 2 ./lj", {"C=1;D"}),
+            "nice mpirun --mca mca_base_env_list C=1;D;A;B -n 2 ./lj");
+  EXPECT_EQ(with("mpirun ./lj", {"C=1", ","}), "mpirun --mca mca_base_env_list C=1,A,B ./lj");
+  EXPECT_EQ(with("mpirun --mca mca_base_env_list E ./lj", {"C=1"}),
+            "mpirun --mca mca_base_env_list E;A;B ./lj")
+      << "the line wins";
 }
 
 const Words start_ours{"/b/backstay", "exec", "--capture-files=o/*", "--"};
@@ -206,6 +220,24 @@ TEST(WordsBeforePrograms, WhatCannotBeWrittenIsRefusedByName) {
   refuses("mpirun -n 4 ./nowhere", LauncherKind::openmpi, "none of the words behind mpirun");
   refuses("mpirun -n 4 ./lj : -n 2", LauncherKind::openmpi, "each \":\"");
   refuses("mpirun -n 4 : ./lj", LauncherKind::openmpi, "none of the words behind mpirun");
+}
+
+TEST(WordsBeforePrograms, AProgramIsLookedForInTheLaunchersFolder) {
+  const auto is = [](const std::string& text, LauncherKind kind, const std::string& expected) {
+    EXPECT_EQ(with_exec(text, kind), expected);
+  };
+  for (const char* option : {"-wdir d", "--wdir d", "-wd d", "--wd d"})
+    is(std::string("mpirun ") + option + " ./there x", LauncherKind::openmpi,
+       std::string("mpirun ") + option + " EXEC ./there x");
+  is("mpiexec -wdir d ./there", LauncherKind::mpich, "mpiexec -wdir d EXEC ./there");
+  for (const char* option : {"-D d", "-Dd", "--chdir d", "--chdir=d"})
+    is(std::string("srun ") + option + " ./there", LauncherKind::slurm,
+       std::string("srun ") + option + " EXEC ./there");
+  is("mpirun -wdir d ./there : -wdir e ./there : ./lj", LauncherKind::openmpi,
+     "mpirun -wdir d EXEC ./there : -wdir e EXEC ./there : EXEC ./lj");
+  is("mpirun -wdir d there", LauncherKind::openmpi, "mpirun -wdir d EXEC ./there");
+  is("mpirun lj", LauncherKind::openmpi, "mpirun EXEC ./lj");
+  is("mpirun --unknown lj ./lj", LauncherKind::openmpi, "mpirun --unknown lj EXEC ./lj");
 }
 
 TEST(WordsBeforePrograms, TheLineCanStillGetOtherHosts) {

@@ -17,6 +17,7 @@ using ::testing::Not;
 class Log {
  public:
   Log& begin(const char* run, int at) { return add("run_begin", run, at, ""); }
+  Log& ended(const char* run, int at) { return add("attempt_ended", run, at, ""); }
   Log& captured(const char* run, int at, int version, int waited_s) {
     return add(
         "captured", run, at,
@@ -160,9 +161,65 @@ TEST(RunSummary, WorkLostIsWhatNoVersionHadThatCameBack) {
                            .read();
   EXPECT_EQ(summary.failures, 2u);
   EXPECT_EQ(summary.lost_s, 30);
-  EXPECT_EQ(summary.restarting_s, 4);
+  EXPECT_EQ(summary.restarting.all_s(), 24) << "from the failures to the next computing";
   EXPECT_THAT(sentences(summary, daly, {.restarts = 2}).back(),
-              "2 restarts, which took 4.0 s; 30 s of work lost");
+              AllOf(HasSubstr("2 restarts, which took 24 s ("), HasSubstr("; 30 s of work lost")));
+}
+
+TEST(RunSummary, ARestartIsSplitIntoWhatTookTheTime) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .captured("a", 150, 1, 0)
+                           .died("a", 170)
+                           .ended("a", 172)
+                           .begin("b", 176)
+                           .add("restart_begin", "b", 179, R"(,"version":1)")
+                           .restored("b", 184, 1)
+                           .finished("b", 300)
+                           .read();
+  EXPECT_EQ(sentences(summary, daly, {.restarts = 1}).back(),
+            "1 restart, which took 14 s (noticing 2.0 s, starting 4.0 s, init 3.0 s, reading "
+            "5.0 s); 20 s of work lost");
+  EXPECT_EQ(as_json(summary)["restarting_s"], 14);
+  EXPECT_EQ(as_json(summary)["launching_s"], 4);
+}
+
+TEST(RunSummary, ARestartThatFailsItselfCountsFromTheFirstFailure) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .captured("a", 150, 1, 0)
+                           .died("a", 170)
+                           .ended("a", 172)
+                           .begin("b", 176)
+                           .add("restart_begin", "b", 177, R"(,"version":1)")
+                           .died("b", 178)
+                           .ended("b", 180)
+                           .begin("c", 181)
+                           .add("restart_begin", "c", 182, R"(,"version":1)")
+                           .restored("c", 183, 1)
+                           .finished("c", 300)
+                           .read();
+  EXPECT_EQ(summary.restarting.all_s(), 13);
+  EXPECT_EQ(summary.restarting.noticing_s, 2);
+  EXPECT_EQ(summary.restarting.launching_s, 9);
+}
+
+TEST(RunSummary, ARestartFromTheBeginningComputesAtOnce) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .died("a", 110)
+                           .ended("a", 111)
+                           .begin("b", 115)
+                           .captured("b", 150, 1, 0)
+                           .read();
+  EXPECT_EQ(summary.restarting.all_s(), 5);
+  EXPECT_EQ(summary.restarting.noticing_s, 1);
+}
+
+TEST(RunSummary, AProgramThatHadNothingLeftToComputeIsNotAskedWhetherItCalls) {
+  const auto summary = Log().begin("a", 100).restored("a", 101, 9).finished("a", 400).read();
+  EXPECT_THAT(why_no_version(summary, daly),
+              AllOf(HasSubstr("went on from version 9"), Not(HasSubstr("does the program call"))));
 }
 
 TEST(RunSummary, AProgramThatIsSavedAndEndedAtWishLosesNoWork) {

@@ -68,6 +68,20 @@ def test_several_programs(installed, launcher):
 
 
 @launchers
+def test_a_program_in_the_launchers_folder(installed, launcher):
+    """Its path begins there; Open MPI finds it by its name alone, too."""
+    there = installed.world.folder / "there"
+    there.mkdir()
+    installed.show.rename(there / "other")
+    for name in ("./other", "other")[:1 + (launcher == "openmpi")]:
+        done = run(installed, *LAUNCHERS[launcher], "-wdir", there, "-n", 1, name)
+        assert done.returncode == 0 and shown(done.stdout)[0]["job"] == "other", done
+        done = installed.run("run", "--", *LAUNCHERS[launcher], "-wdir", there, "-n", 1, name)
+        assert done.returncode == 0 and shown(done.stdout)[0]["job"] == "other", done
+    assert programs(installed) == [str(there / "other")] * (1 + (launcher == "openmpi"))
+
+
+@launchers
 def test_exit_codes_and_signals_pass_and_the_job_is_started_again(installed, launcher):
     words = LAUNCHERS[launcher]
     done = run(installed, *words, "-n", 1, "./show", "exit", 7, options=("--retries", 1))

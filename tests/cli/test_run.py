@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -131,6 +132,26 @@ def test_a_program_that_fails_before_it_calls_backstay_is_told_so_once(world):
     said = "it failed (exit code 7) before it called Backstay"
     assert done.returncode == 7 and done.stderr.count(said) == 1, done.stderr
     assert "backstay_checkpoint();" not in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("mpirun.openmpi"), reason="Open MPI is missing")
+@pytest.mark.parametrize("place", ["environment", "home", "file"])
+def test_open_mpi_that_has_a_list_of_variables_already(world, place):
+    """It refuses -x then."""
+    file = world.folder / ".openmpi" / "mca-params.conf"
+    file.parent.mkdir()
+    if place != "environment":
+        file.write_text("mca_base_env_list = AA=1;BB\n")
+    env = {"BB": "2"}
+    if place == "file":
+        file = file.rename(world.folder / "params")
+        env["OMPI_MCA_mca_base_param_files"] = str(file)
+    if place == "environment":
+        env["OMPI_MCA_mca_base_env_list"] = "AA=1;BB"
+    done = world.run("run", "--job", "a", "--retries", 0, "--remote-shell", "off", "--",
+                     "mpirun.openmpi", "--oversubscribe", "--host", f"{socket.gethostname()}:2",
+                     "-n", 2, "sh", "-c", "echo $AA $BB $BACKSTAY_JOB", env=env)
+    assert done.returncode == 0 and done.stdout == "1 2 a\n" * 2, done
 
 
 def test_a_launcher_without_a_program_says_so(world):

@@ -66,6 +66,19 @@ def test_a_program_that_becomes_a_static_one_runs_on_and_says_so_once(world):
     assert told.count("cannot be saved now") == 0, told
 
 
+def test_a_program_behind_timeout_is_told_where_that_belongs(world):
+    text = "#!/bin/sh\necho begun\nwhile [ ! -e on ]; do :; done\n"
+    running = start(world, ["timeout", 60, script(world, text)], "--job", "app", "--interval", 3600)
+    assert running.stdout.readline() == "begun\n"
+    running.send_signal(signal.SIGUSR1)
+    assert "asked the program" in running.stderr.readline()
+    first = running.stderr.readline()
+    assert re.search(r"its child \d+ \(\w+\) runs: put timeout before `backstay run`", first), first
+    (world.folder / "on").touch()
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 0, told
+
+
 def test_a_program_with_a_child_is_saved_when_that_has_ended(world):
     """A shell that waits for a command; it is asked once, and the child is named."""
     text = ("#!/bin/sh\necho begun\n/bin/sh -c 'while [ ! -e on ]; do sleep 0.01; done'\n"

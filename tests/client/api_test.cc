@@ -7,13 +7,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <latch>
-#include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -285,57 +282,6 @@ TEST(ApiThreads, ASecondCallAtTheSameTimeIsRefused) {
   other.join();
   EXPECT_EQ(backstay_unprotect("u"), BACKSTAY_ENOTFOUND);
   EXPECT_EQ(backstay_finalize(), BACKSTAY_OK);
-}
-
-std::set<std::string> sockets() {
-  std::set<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;
-    const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (target.starts_with("socket:")) found.insert(target);
-  }
-  return found;
-}
-
-pid_t fork_beside(const std::vector<FakeAgent*>& agents) {
-  std::vector<std::unique_lock<std::mutex>> still;
-  still.reserve(agents.size());
-  for (FakeAgent* agent : agents) still.push_back(agent->standstill());
-  return ::fork();
-}
-
-// Exit status of a child that returns from `body`; -signal where one ended it.
-int child_status(const std::vector<FakeAgent*>& agents, const std::function<int()>& body) {
-  const pid_t child = fork_beside(agents);
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-TEST_F(Api, AForkedChildIsRefusedAndHoldsNoConnection) {
-  const auto mine = sockets();
-  const auto body = [&]() -> int {
-    if (sockets().size() + 1 != mine.size()) return 1;
-    if (backstay_unprotect("u") != BACKSTAY_ESTATE) return 2;
-    if (message().find("another job.name") == std::string::npos) return 3;
-    if (backstay_due() != 0 || backstay_finalize() != BACKSTAY_ESTATE) return 4;
-    return 0;
-  };
-  EXPECT_EQ(child_status({&agent_}, body), 0);
-  EXPECT_EQ(backstay_checkpoint(), BACKSTAY_OK) << message();
-}
-
-TEST_F(Api, AForkedChildMayStartASessionOfItsOwn) {
-  const World other;
-  FakeAgent agent(other.socket(), {});
-  const auto body = [&]() -> int {
-    if (backstay_init(other.config().c_str()) != BACKSTAY_OK) return 1;
-    if (backstay_checkpoint() != BACKSTAY_OK) return 2;
-    return backstay_finalize() == BACKSTAY_OK ? 0 : 3;
-  };
-  EXPECT_EQ(child_status({&agent_, &agent}, body), 0);
-  EXPECT_EQ(backstay_checkpoint(), BACKSTAY_OK) << message();
 }
 
 // --- signals -------------------------------------------------------------------------------------

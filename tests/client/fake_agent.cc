@@ -332,4 +332,11 @@ void FakeAgent::lost(const Link& link) {
   }
 }
 
+pid_t fork_beside(const std::vector<FakeAgent*>& agents) {
+  std::vector<std::unique_lock<std::mutex>> still;
+  still.reserve(agents.size());
+  for (FakeAgent* agent : agents) still.push_back(agent->standstill());
+  return ::fork();
+}
+
 }  // namespace backstay::client::test

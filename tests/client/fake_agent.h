@@ -183,4 +183,7 @@ class FakeAgent {
   std::thread thread_;
 };
 
+// fork() while none of the agents does anything.
+pid_t fork_beside(const std::vector<FakeAgent*>& agents);
+
 }  // namespace backstay::client::test

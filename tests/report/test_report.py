@@ -18,7 +18,7 @@ import browser
 import made_log
 import pytest
 from backstay.cli.__main__ import main
-from backstay.report import charts, events, history, page, times
+from backstay.report import as_data, charts, events, history, page, times
 
 
 
@@ -76,6 +76,39 @@ def test_pauses_between_runs_do_not_count(made):
     tool = made_log._event("removed", 5e5, 2, version=20)
     assert history.build("lj",
                          [*made_log.events()[0], tool]).observed_s == pytest.approx(made.observed_s)
+
+
+def test_a_restart_counts_from_the_failure_to_the_next_computing(made):
+    """Where one `backstay run` has started all: each failure is seen 2 s later."""
+    log = [{**one, "run": f"00000007{one['run'][8:]}"} for one in made_log.events()[0]]
+    for one in [one for one in log if one["event"] == "rank_left" and one["rank"] in (3, 7)]:
+        log.append({key: one[key] for key in ("job", "run", "node")}
+                   | {"event": "attempt_ended", "t_ns": one["t_ns"] + 2 * 10**9})
+    apart, made = made, history.build("lj", sorted(log, key=lambda one: one["t_ns"]))
+    first, second = made.stands
+    assert first[1:] == pytest.approx((2.0, 4.0, 0.5, 0.8), abs=1e-3)
+    assert second.seconds == pytest.approx(7.3, abs=1e-3)
+    spent = times.account(made)
+    assert made.observed_s == pytest.approx(apart.observed_s + 2 * 6), "the pauses count"
+    assert spent.measured["restarts"] == pytest.approx(2 * 7.3 / made.observed_s, rel=1e-3)
+    assert spent.mtti_s == pytest.approx(made.observed_s / 2)
+    text = page.render(made, spent, None, [])
+    assert "starting the launcher" in text and '<td class="short">0.5 s</td>' in text
+    assert as_data.of(made)["standing"][0]["seconds"] == pytest.approx(7.3, abs=1e-3)
+    # What came back is what had been started by hand: the pause between is none of the program's.
+    by_hand = [one if one["run"].endswith("0") else {**one, "run": "00000008" + one["run"][8:]}
+               for one in log if one["event"] != "attempt_ended"]
+    assert len(history.build("lj", sorted(by_hand, key=lambda one: one["t_ns"])).stands) == 1
+
+
+def test_failures_before_the_next_computing_are_one_stand(made):
+    log = [{**one, "run": f"00000007{one['run'][8:]}"} for one in made_log.events()[0]]
+    back = next(one for one in log if one["event"] == "restored")
+    again = {"event": "rank_left", "job": "lj", "run": back["run"], "node": 0, "rank": 1,
+             "lost": True, "t_ns": back["t_ns"] - 10**8}
+    log[log.index(back)] = again
+    found = history.build("lj", log).stands
+    assert [one.at_s for one in found] == [made.failures[0].at_s]
 
 
 def test_a_program_that_ran_on_did_not_wait(made):

@@ -43,5 +43,6 @@ def of(history: History) -> dict:
         else dict(zip(("node", "rank", "version", "seconds"), wait, strict=True)),
         "versions_by_node": [_version(one) for one in history.captured],
         "marks": [{**dataclasses.asdict(one), "of": sorted(one.of)} for one in history.marks],
+        "standing": [{**one._asdict(), "seconds": one.seconds} for one in history.stands],
         "restarts_by_node": [dataclasses.asdict(one) for one in history.restarts],
     }

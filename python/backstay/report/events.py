@@ -43,6 +43,7 @@ NEEDED = {
     "restored": ("version", "from", "bytes", "seconds"),
     "restart_failed": ("version",),
     "refused": (),
+    "attempt_ended": (),
     "home": ("version",),
     "files_written": ("captured", "direct", "real", "writes", "waits"),
 }  # fmt: skip

@@ -75,6 +75,26 @@ class Restart:
     nodes: list[str] = dataclasses.field(default_factory=list)
 
 
+class Stand(NamedTuple):
+    """How long the program stood still after a failure, until its first computing: the parts follow
+    each other. Of a `backstay run` that started it again by itself.
+    """
+
+    at_s: float
+    noticing_s: float  # until `backstay run` saw the launcher's end
+    launching_s: float  # until the first rank connected
+    init_s: float  # until the ranks asked for their data
+    reading_s: float  # until they had it
+
+    @property
+    def end_s(self) -> float:
+        return self.at_s + self.seconds
+
+    @property
+    def seconds(self) -> float:
+        return sum(self[1:])
+
+
 class Failure(NamedTuple):
     """A run that ended by losing ranks; `redone_s` is the work that the next restart did not bring
     back.
@@ -132,6 +152,7 @@ class History:
     end_s: float
     versions: list[Version] = dataclasses.field(default_factory=list)
     restarts: list[Restart] = dataclasses.field(default_factory=list)
+    stands: list[Stand] = dataclasses.field(default_factory=list)
     failures: list[Failure] = dataclasses.field(default_factory=list)
     refusals: list[Refusal] = dataclasses.field(default_factory=list)
     marks: list[Mark] = dataclasses.field(default_factory=list)
@@ -156,13 +177,23 @@ class History:
 
     @property
     def observed_s(self) -> float:
-        return self.running_s(self.end_s)
+        """The job's time: a program that stands still for a restart counts."""
+        return self.running_s(self.end_s) + sum(
+            one.seconds - (self.running_s(one.end_s) - self.running_s(one.at_s))
+            for one in self.stands)
+
+    @property
+    def restarting_s(self) -> float:
+        """Also restarts that no failure came before, as far as the agents see them."""
+        alone = [one for one in self.restarts
+                 if not any(stand.at_s < one.at_s <= stand.end_s for stand in self.stands)]
+        return sum(one.seconds for one in (*self.stands, *alone))
 
 
 TOGETHER_S = 1e-3  # a launcher needs longer to notice a death and end the other ranks
 LEVELS = ("local", "protected", "durable")
 PLACES = ("pool", "local", "replica", "durable")  # nearest first
-LATER = ("removed", "set_aside", "skipped", "nodes_lost", "nodes_back", "home",
+LATER = ("attempt_ended", "removed", "set_aside", "skipped", "nodes_lost", "nodes_back", "home",
          "files_written")  # also by tools, or by agents that end, long after the run
 MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed",
          "durable_failed",
@@ -332,6 +363,34 @@ def _failures(made: History, lost: dict) -> list[Failure]:
     return found
 
 
+def _stands(made: History, events: list[dict]) -> list[Stand]:
+    """Several failures before the next computing are one."""
+    found: list[Stand] = []
+    times: dict[tuple[str, str], list[tuple[float, str]]] = {}  # by kind and launch
+    for event in events:
+        times.setdefault((event["event"], event["run"][:8]), []).append(
+            ((event["t_ns"] - made.begin_ns) / 1e9, event["run"]))
+
+    def after(kind: str, launch: str, at: float, run: str | None = None) -> float | None:
+        return next((when for when, which in times.get((kind, launch), [])
+                     if when >= at and run in (None, which)), None)
+
+    for failure in made.failures:
+        at, launch = failure.at_s, failure.run[:8]
+        if launch == "0" * 8 or (found and at < found[-1].end_s):
+            continue
+        back = failure.restart if failure.restart and failure.restart.run[:8] == launch else None
+        begin = after("run_begin", launch, at, back and back.run)
+        if begin is None:
+            continue
+        ended = min(after("attempt_ended", launch, at) or at, begin)
+        read = begin if back is None else (after("restart_begin", launch, begin, back.run)
+                                           or max(begin, back.at_s - back.seconds))
+        end = read if back is None else max(read, back.at_s)
+        found.append(Stand(at, ended - at, begin - ended, read - begin, end - read))
+    return found
+
+
 def _runs(events: list[dict], begin_ns: int) -> list[Run]:
     """What happens to a version later on does not belong to the run that made it."""
     ends: dict[str, Run] = {}
@@ -370,4 +429,5 @@ def build(job: str, events: list[dict]) -> History:
     for version in made.versions:
         _sum_up(version)
     made.failures = _failures(made, builder.lost)
+    made.stands = _stands(made, events)
     return made

@@ -58,6 +58,14 @@ def _refusals(history: History) -> str:
     return _table(["after", "restart refused by the ranks, no failure"], rows) if rows else ""
 
 
+def _stands(history: History) -> str:
+    """From the failure to the first computing after it."""
+    rows = [[text.time(one.at_s), text.time(one.seconds), *map(text.time, one[1:])]
+            for one in history.stands]
+    return _table(["failed after", "stood still", "noticing", "starting the launcher", "init",
+                   "reading"], rows) if rows else ""
+
+
 def _restarts(history: History) -> str:
     several = len(history.nodes) > 1
     rows = [[text.time(one.at_s), one.version, one.source, text.size(one.bytes),
@@ -160,7 +168,7 @@ def _parts(history: History, times: Times, probe: dict | None) -> list[tuple]:
         ("Bandwidth", "What the program sees, what the disk does. " + limit,
          charts.bandwidths(history, probe), ""),
         ("Failures", DIED if history.failures else "", None, _failures(history)),
-        ("Restarts", "", None, _restarts(history) + _refusals(history)),
+        ("Restarts", "", None, _stands(history) + _restarts(history) + _refusals(history)),
         ("Time lost", _lost(times), charts.time_lost(times), ""),
     ]  # fmt: skip
     several = len(history.nodes) > 1

@@ -39,7 +39,7 @@ def account(history: History, mtti_s: float | None = None) -> Times:
     total = max(history.observed_s, 1e-9)
     cost = sum(one.blocked_s for one in history.captured)
     redone = sum(one.redone_s or 0.0 for one in history.failures)
-    restart = sum(one.seconds for one in history.restarts)
+    restart = history.restarting_s
     measured = {"saving": cost / total, "work done again": redone / total,
                 "restarts": restart / total}
     if mtti_s is None and history.failures:
@@ -53,7 +53,7 @@ def account(history: History, mtti_s: float | None = None) -> Times:
     try:
         parts = wall_clock.split(tau, mean_cost, mtti_s, max(total - cost - redone - restart, tau),
                                  # fmt: skip.
-                                 restart / len(history.restarts) if history.restarts else 0.0)
+                                 restart / max(len(history.stands) or len(history.restarts), 1))
     except PlanError as error:
         return Times(measured, None, f"no expectation: {error}", tau, best, mtti_s)
     if not np.isfinite(parts.wall_clock_s):

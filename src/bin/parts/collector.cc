@@ -58,4 +58,10 @@ Status settle_captured_files(const Config& config, const std::string& job,
   return files::settle_all(socket, program, tell, go_on);
 }
 
+files::Fates take_fates(const Config& config, const std::string& job) {
+  if (config.capture.close == "home") return {};
+  auto fates = files::take_fates(socket_of(config, job));
+  return fates.ok() ? std::move(fates).value() : files::Fates();
+}
+
 }  // namespace backstay::bin

@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "base/result.h"
+#include "capture/collector/link.h"
 
 namespace backstay::bin {
 
@@ -23,5 +24,9 @@ Status set_up_collector(const Config& config, const std::string& file, const std
 Status settle_captured_files(const Config& config, const std::string& job,
                              const std::function<void(const std::string&)>& tell,
                              const std::function<bool()>& go_on);
+
+// What became of files that fit the patterns of the job on this node, since this was asked before;
+// nothing where no collector lives.
+files::Fates take_fates(const Config& config, const std::string& job);
 
 }  // namespace backstay::bin

@@ -16,10 +16,10 @@ bool is_here(const std::string& word) { return !find_program(word).empty(); }
 
 // The program that begins at a word, up to the next ":". One that is on other hosts only is checked
 // there.
-Status check_program(const Words& words, std::size_t at) {
+Status check_program(const Words& words, std::size_t at, const std::string& folder) {
   const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
   Words program(begin, std::find(begin, words.end(), ":"));
-  program.front() = find_program(program.front());
+  program.front() = find_program_from(folder, program.front());
   return program.front().empty() ? Status() : check_takes_library(program);
 }
 
@@ -60,9 +60,10 @@ Result<CapturedCommand> captured_command(const CaptureOptions& options, const Co
   if (!launcher) return without_launcher(words, added);
   CapturedCommand command;
   BACKSTAY_ASSIGN(command.words, with_words_before_programs(words, *launcher, added));
-  for (const std::size_t program : launcher->programs) BACKSTAY_TRY(check_program(words, program));
+  for (std::size_t i = 0; i < launcher->programs.size(); ++i)
+    BACKSTAY_TRY(check_program(words, launcher->programs[i], launcher->folders[i]));
   command.launcher =
-      parse_launcher_line(command.words, launcher->launcher, launcher->kind, is_here);
+      parse_launcher_line(command.words, launcher->launcher, launcher->kind, is_program_from);
   return command;
 }
 

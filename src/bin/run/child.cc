@@ -12,6 +12,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -25,6 +26,25 @@ namespace fs = std::filesystem;
 // For processes that were left, after SIGTERM and again after SIGKILL.
 constexpr double polite_s = 2;
 
+// The fields of /proc/PID/stat behind the command, which is in brackets and may hold any character:
+// so they count from the last bracket. Empty: it cannot be read.
+std::string fields_of(const fs::path& process) {
+  std::ifstream stat(process / "stat");
+  std::string line;
+  std::getline(stat, line);
+  const auto bracket = line.rfind(')');
+  return bracket == std::string::npos || bracket + 4 > line.size() ? "" : line.substr(bracket + 2);
+}
+
+// Whether this process, which has ended, has waited for no child: such a child has touched memory.
+bool is_childless(pid_t pid) {
+  std::istringstream fields(fields_of(fs::path("/proc") / std::to_string(pid)));
+  std::string skipped;
+  for (int field = 0; field < 8; ++field) fields >> skipped;
+  unsigned long faults_of_children = 1;
+  return fields >> faults_of_children && faults_of_children == 0;
+}
+
 // Processes whose parent is `parent`; agents and collectors are left out: they are meant to stay.
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
@@ -32,14 +52,8 @@ std::vector<pid_t> children_of(pid_t parent) {
   for (const auto& entry : fs::directory_iterator("/proc", failure)) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream stat(entry.path() / "stat");
-    std::string line;
-    std::getline(stat, line);
-    // The command is in brackets and may hold any character, so the fields count from the last
-    // bracket.
-    const auto bracket = line.rfind(')');
-    if (bracket == std::string::npos || bracket + 4 > line.size()) continue;
-    if (line[bracket + 2] == 'Z' || std::atoi(line.c_str() + bracket + 4) != parent) continue;
+    const std::string fields = fields_of(entry.path());
+    if (fields.empty() || fields[0] == 'Z' || std::atoi(fields.c_str() + 2) != parent) continue;
     const auto program = fs::read_symlink(entry.path() / "exe", failure).filename().string();
     if (program.starts_with("backstayd") || program.starts_with("backstay-collector")) continue;
     children.push_back(static_cast<pid_t>(std::atoi(name.c_str())));
@@ -85,7 +99,8 @@ bool end_descendants(int signal, const Pids& ours, double seconds) {
 }
 
 // In the child; reports to the parent through `report` why exec failed.
-[[noreturn]] void become(const std::vector<char*>& argv, const sigset_t& mask, int report) {
+[[noreturn]] void become(const std::vector<char*>& argv, const sigset_t& mask, void (*pipe)(int),
+                         int report) {
   ::setpgid(0, 0);
   if (::isatty(STDIN_FILENO)) {
     const int null = ::open("/dev/null", O_RDONLY);
@@ -93,7 +108,7 @@ bool end_descendants(int signal, const Pids& ours, double seconds) {
     ::close(null);
   }
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGPIPE, pipe);
   ::execvp(argv[0], argv.data());
   const int why = errno;
   const ssize_t written = ::write(report, &why, sizeof why);
@@ -107,7 +122,8 @@ Child::Child() {
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     ::sigaddset(&watched_, signal);
   ::sigprocmask(SIG_BLOCK, &watched_, &before_);
-  ::signal(SIGPIPE, SIG_IGN);  // go on watching the child if our messages have no reader
+  pipe_before_ =
+      ::signal(SIGPIPE, SIG_IGN);  // go on watching the child if our messages have no reader
   signals_.reset(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
@@ -124,7 +140,7 @@ Status Child::start(const std::vector<std::string>& words) {
   end_.reset();
   pid_ = ::fork();
   if (pid_ < 0) return errno_error("start " + words.front(), errno);
-  if (pid_ == 0) become(argv, before_, to.get());
+  if (pid_ == 0) become(argv, before_, pipe_before_, to.get());
   ::setpgid(pid_, pid_);  // in both processes, so that send() finds the group at once
   to.reset();
   int why = 0;
@@ -135,11 +151,16 @@ Status Child::start(const std::vector<std::string>& words) {
 }
 
 void Child::reap() {
-  int status = 0;
-  for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-    if (pid != pid_) continue;  // an orphan that became ours
+  for (;;) {
+    siginfo_t ended{};
+    const int found = ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (found != 0 || ended.si_pid == 0) return;
+    const bool childless = ended.si_pid == pid_ && is_childless(pid_);
+    int status = 0;
+    ::waitpid(ended.si_pid, &status, 0);
+    if (ended.si_pid != pid_) continue;  // an orphan that became ours
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    end_ = ChildEnd{signal ? 128 + signal : WEXITSTATUS(status), signal};
+    end_ = ChildEnd{signal ? 128 + signal : WEXITSTATUS(status), signal, childless};
   }
 }
 

@@ -2,9 +2,10 @@
 // cleaned up after.
 //
 // One thread. SIGCHLD and the signals that are forwarded stay blocked in this process from
-// construction on and are taken by wait(); the child gets the signal mask that was there before.
-// The process becomes a "subreaper": processes that the launcher leaves behind become our children
-// and can be ended before the next try.
+// construction on and are taken by wait(); the child gets the signal mask that was there before,
+// and ignores SIGPIPE where this process was started so. The process becomes a "subreaper":
+// processes that the launcher leaves behind become our children and can be ended before the next
+// try.
 #pragma once
 
 #include <poll.h>
@@ -23,6 +24,7 @@ namespace backstay::bin {
 struct ChildEnd {
   int exit_code = 0;  // 128 + signal for a program that a signal ended
   int signal = 0;
+  bool childless = false;  // it has waited for no child of its own
 };
 
 class Child {
@@ -50,6 +52,7 @@ class Child {
  private:
   void reap();
   sigset_t before_{};
+  void (*pipe_before_)(int) = SIG_DFL;  // what SIGPIPE did
   sigset_t watched_{};
   Fd signals_;
   pid_t pid_ = -1;

@@ -24,6 +24,7 @@ enum class About {
   host_file,
   host_list,
   node_choice,  // Slurm
+  folder,
   shell,
   how,        // MPICH: -launcher ssh
   parameter,  // Open MPI: --mca NAME VALUE
@@ -61,10 +62,12 @@ Options openmpi_options() {
               {"x", {About::variable, 1}},
               {"oversubscribe", {About::oversubscribe, 0}},
               {"map-by", {About::mapping, 1}},
+              {"wdir", {About::folder, 1}},
+              {"wd", {About::folder, 1}},
               {"app", {About::app_file, 1}}};
   add_plain(all, "gmca omca pmixmca", 2);
   add_plain(all,
-            "bind-to rank-by wdir wd prefix path output-filename report-uri rf rankfile npernode "
+            "bind-to rank-by prefix path output-filename report-uri rf rankfile npernode "
             "N npersocket stdin timeout tune am cpu-set cpu-list launch-agent personality xterm "
             "debugger ppr cartofile cf hnp report-pid xml-file ompi-server preload-files "
             "max-restarts max-vm-size report-events cpus-per-proc cpus-per-rank",
@@ -84,10 +87,11 @@ Options mpich_options() {
               {"bootstrap-exec", {About::shell, 1}},
               {"launcher", {About::how, 1}},
               {"bootstrap", {About::how, 1}},
+              {"wdir", {About::folder, 1}},
               {"configfile", {About::app_file, 1}}};
   add_plain(all, "env genv", 2);
   add_plain(all,
-            "rmk iface ppn perhost wdir genvlist envlist bind-to map-by membind topolib demux "
+            "rmk iface ppn perhost genvlist envlist bind-to map-by membind topolib demux "
             "prepend-pattern outfile-pattern errfile-pattern nameserver localhost usize "
             "gpus-per-proc order-nodes",
             1);
@@ -106,11 +110,13 @@ Options slurm_options() {
               {"ntasks-per-node", {About::ranks_per_node, 1}},
               {"O", {About::oversubscribe, 0}},
               {"overcommit", {About::oversubscribe, 0}},
+              {"D", {About::folder, 1}},
+              {"chdir", {About::folder, 1}},
               {"multi-prog", {About::app_file, 0}}};
   add_plain(all,
-            "A C d D e F nodefile G i J L m o p r t T W x mpi cpu-bind export exclude output "
+            "A C d e F nodefile G i J L m o p r t T W x mpi cpu-bind export exclude output "
             "error input job-name distribution mem time account partition qos reservation "
-            "constraint gres gpus licenses dependency jobid chdir signal wait hint network prolog "
+            "constraint gres gpus licenses dependency jobid signal wait hint network prolog "
             "epilog task-prolog task-epilog mem-per-cpu mem-bind cpu-freq comment begin deadline "
             "tmp switches threads mincpus relative slurmd-debug mail-type mail-user gpus-per-node "
             "gpus-per-task gpu-bind gpu-freq mem-per-gpu het-group profile uid gid open-mode "
@@ -142,6 +148,7 @@ unsigned number_of(const std::string& text) {
 
 // One option as written on the line: "-n 4", "--ntasks=4", and for Slurm "-n4".
 struct Found {
+  bool known = false;
   About about = About::nothing;
   Words values;
   std::size_t words = 1;  // how many it takes
@@ -160,6 +167,7 @@ Found read_option(const Words& words, std::size_t at, LauncherKind kind) {
   }
   const auto known = options.find(name);
   if (known == options.end()) return found;
+  found.known = true;
   found.about = known->second.about;
   while (found.values.size() < known->second.values && at + found.words < words.size())
     found.values.push_back(words[at + found.words++]);
@@ -169,7 +177,8 @@ Found read_option(const Words& words, std::size_t at, LauncherKind kind) {
 
 void take_parameter(LauncherLine& line, const std::string& name, const std::string& value) {
   if (name == "plm_rsh_agent" || name == "plm_ssh_agent") line.remote_shell = first_of_list(value);
-  if (name == "mca_base_env_list") line.own_exports = true;
+  if (name == "mca_base_env_list") line.env_list = true;
+  if (name == "mca_base_env_list_delimiter") line.env_delimiter = value;
   if (name == "rmaps_base_oversubscribe" && value != "0") line.oversubscribe = true;
 }
 
@@ -191,6 +200,7 @@ void take(LauncherLine& line, const Found& found, std::size_t at) {
     case About::host_list:  // Open MPI takes several; the others refuse a second one
       line.host_list += (line.host_list.empty() ? "" : ",") + found.values[0];
       return chooses_hosts();
+    case About::folder: line.folders.back() = found.values[0]; return;
     case About::shell: line.remote_shell = found.values[0]; return;
     case About::how:
       if (line.remote_shell.empty() && found.values[0] != "ssh")
@@ -218,18 +228,30 @@ void take(LauncherLine& line, const Found& found, std::size_t at) {
 }
 
 // The place of the program whose options begin at `at`; as many as there are words: not found.
-// Takes what the options say.
+// Takes what the options say. Open MPI finds a name without a slash in its folder, too.
 std::size_t find_program_of(LauncherLine& line, const Words& words, std::size_t at,
-                            const IsProgram& is_program) {
+                            const IsProgramIn& is_program) {
+  bool perhaps_value = false;  // of an option that is not known
+  const auto is_here = [&] {
+    const std::string& folder = line.folders.back();
+    if (is_program(folder, words[at])) return true;
+    const bool there = line.kind == LauncherKind::openmpi && !perhaps_value &&
+                       is_program(folder, "./" + words[at]);
+    if (there) line.of_folder.push_back(at);
+    return there;
+  };
+  line.folders.emplace_back();
   while (at < words.size() && words[at] != ":") {
     if (words[at] == "--") return std::min(at + 1, words.size());
     if (words[at].size() < 2 || words[at].front() != '-') {
-      if (is_program(words[at])) return at;
+      if (is_here()) return at;
+      perhaps_value = false;
       ++at;
       continue;
     }
     const Found found = read_option(words, at, line.kind);
     take(line, found, at);
+    perhaps_value = !found.known;
     at += found.words;
   }
   return words.size();
@@ -276,7 +298,7 @@ std::optional<std::size_t> find_launcher(const Words& words) {
 }
 
 LauncherLine parse_launcher_line(const Words& words, std::size_t launcher, LauncherKind kind,
-                                 const IsProgram& is_program) {
+                                 const IsProgramIn& is_program) {
   LauncherLine line;
   line.kind = kind;
   line.launcher = launcher;
@@ -290,6 +312,8 @@ LauncherLine parse_launcher_line(const Words& words, std::size_t launcher, Launc
     const auto behind = static_cast<std::size_t>(colon - words.begin()) + 1;
     at = find_program_of(next, words, behind, is_program);
     if (line.app_file.empty()) line.app_file = next.app_file;
+    line.folders.push_back(next.folders.back());
+    line.of_folder.insert(line.of_folder.end(), next.of_folder.begin(), next.of_folder.end());
     if (at == words.size()) line.programs.push_back(at);
   }
   line.several_programs = std::find(words.begin(), words.end(), ":") != words.end();
@@ -325,15 +349,23 @@ Words with_hosts(const Words& words, const LauncherLine& line, const OtherHosts&
 }
 
 Words with_exports(const Words& words, const LauncherLine& line,
-                   const std::vector<std::string>& variables) {
-  if (line.kind != LauncherKind::openmpi || line.own_exports) return words;
+                   const std::vector<std::string>& variables, const EnvList& set) {
+  if (line.kind != LauncherKind::openmpi) return words;
+  Words result = words;
+  const auto behind_launcher = result.begin() + static_cast<std::ptrdiff_t>(line.launcher) + 1;
+  if (line.env_list || !set.value.empty()) {
+    const std::string name = "mca_base_env_list";
+    const auto at = line.env_list ? std::find(behind_launcher, result.end(), name)
+                                  : result.insert(behind_launcher, {"--mca", name, set.value}) + 1;
+    const auto& delimiter = line.env_delimiter.empty() ? set.delimiter : line.env_delimiter;
+    for (const std::string& variable : variables) *(at + 1) += delimiter + variable;
+    return result;
+  }
   Words added;
   for (const std::string& variable : variables)
     if (std::find(line.exported.begin(), line.exported.end(), variable) == line.exported.end())
       added.insert(added.end(), {"-x", variable});
-  Words result = words;
-  result.insert(result.begin() + static_cast<std::ptrdiff_t>(line.launcher) + 1, added.begin(),
-                added.end());
+  result.insert(behind_launcher, added.begin(), added.end());
   return result;
 }
 
@@ -355,11 +387,13 @@ Result<Words> with_words_before_programs(const Words& words, const LauncherLine&
         fmt::format("none of the words behind {}{} is a program that can be executed here; "
                     "is its path right? If it is on other hosts only, {}",
                     launcher, line.programs.empty() ? "" : " and each \":\"", by_hand));
+  const auto has = [](const auto& all, std::size_t at) {
+    return std::find(all.begin(), all.end(), at) != all.end();
+  };
   Words result;
   for (std::size_t at = 0; at < words.size(); ++at) {
-    if (std::find(line.programs.begin(), line.programs.end(), at) != line.programs.end())
-      result.insert(result.end(), added.begin(), added.end());
-    result.push_back(words[at]);
+    if (has(line.programs, at)) result.insert(result.end(), added.begin(), added.end());
+    result.push_back((has(line.of_folder, at) ? "./" : "") + words[at]);
   }
   return result;
 }

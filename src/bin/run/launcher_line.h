@@ -15,7 +15,8 @@
 namespace backstay::bin {
 
 using Words = std::vector<std::string>;
-using IsProgram = std::function<bool(const std::string&)>;
+// Whether a word is a program for one that is started in this folder ("": here).
+using IsProgramIn = std::function<bool(const std::string& folder, const std::string& word)>;
 
 struct LauncherLine {
   LauncherKind kind = LauncherKind::openmpi;
@@ -33,9 +34,12 @@ struct LauncherLine {
   // The first word of each program of "a : b"; as many as there are words for one that is not
   // found.
   std::vector<std::size_t> programs;
-  std::string app_file;               // has the programs in place of the line; Slurm: --multi-prog
-  bool own_exports = false;           // Open MPI: mca_base_env_list, which excludes -x
-  std::vector<std::string> exported;  // Open MPI: -x
+  std::vector<std::string> folders;    // in which these start, "": here
+  std::vector<std::size_t> of_folder;  // those that are found there by their name alone
+  std::string app_file;                // has the programs in place of the line; Slurm: --multi-prog
+  bool env_list = false;               // Open MPI: mca_base_env_list, which excludes -x
+  std::string env_delimiter;           // Open MPI: of its parts, "": the default
+  std::vector<std::string> exported;   // Open MPI: -x
   std::vector<std::size_t>
       words_of_hosts;  // words that choose hosts; for Slurm also the number of ranks
 
@@ -54,7 +58,7 @@ std::optional<LauncherKind> kind_of_version(const std::string& text);
 std::string first_of_list(const std::string& shells);
 
 LauncherLine parse_launcher_line(const Words& words, std::size_t launcher, LauncherKind kind,
-                                 const IsProgram& is_program);
+                                 const IsProgramIn& is_program);
 
 struct OtherHosts {
   std::string host_file;    // for mpirun
@@ -63,9 +67,15 @@ struct OtherHosts {
   bool oversubscribe = false;
 };
 Words with_hosts(const Words& words, const LauncherLine& line, const OtherHosts& other);
-// Open MPI passes on only the variables that are named to it.
+// What Open MPI's environment and files say.
+struct EnvList {
+  std::string value;  // mca_base_env_list
+  std::string delimiter = ";";
+};
+// Open MPI passes on only the variables that are named to it: by -x, or, where it has one already,
+// in mca_base_env_list.
 Words with_exports(const Words& words, const LauncherLine& line,
-                   const std::vector<std::string>& variables);
+                   const std::vector<std::string>& variables, const EnvList& set = {});
 
 // The same line with `added` before each program: it runs in each rank, and in no process of the
 // launcher. `line` must be parsed again for the result where there are several programs.

@@ -94,10 +94,14 @@ Newest newest_version(const Config& config, const std::string& job, const RunHos
   return newest;
 }
 
-std::string text_of(const Newest& newest) {
+std::string text_of(const Newest& newest, std::uint64_t lost_ns) {
   if (newest.version == 0) return "from the beginning: no version was saved yet";
-  return fmt::format("from version {}, captured {} ({})", newest.version,
-                     age_text(newest.captured_ns), newest.place);
+  const bool known = newest.captured_ns != 0 && lost_ns > newest.captured_ns;
+  const double before_s = known ? static_cast<double>(lost_ns - newest.captured_ns) * 1e-9 : 0;
+  return fmt::format(
+      "from version {}, captured {} ({})", newest.version,
+      known ? duration_text(before_s) + " before the failure" : age_text(newest.captured_ns),
+      newest.place);
 }
 
 }  // namespace backstay::bin

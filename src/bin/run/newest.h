@@ -20,7 +20,8 @@ struct Newest {
 // Looks at this node's disk, the durable directory, the agent's memory, and, if the program runs on
 // `hosts`, the disks of some of these: a version is on each. Blocks on all of these.
 Newest newest_version(const Config& config, const std::string& job, const RunHosts* hosts);
-std::string text_of(const Newest& newest);
+// `lost_ns`: when the program failed; 0: not known.
+std::string text_of(const Newest& newest, std::uint64_t lost_ns);
 
 // Why the ranks refused to go on since `began_ns` (monotonic); "": they did not.
 // Asks this node's agent and, if the program runs on `hosts`, the agents of some of these: each

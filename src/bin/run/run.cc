@@ -175,9 +175,12 @@ Result<int> run(RunCommandOptions options) {
   BACKSTAY_ASSIGN(Config config, load(options.settings));
   take_interval(config, options.interval_s);
   auto launcher = read_launcher(options.run.words);
-  const auto program =
-      program_of_line(program_words(options.run.words, launcher),
-                      [](const std::string& word) { return !find_program(word).empty(); });
+  const Words launched = program_words(options.run.words, launcher);
+  const auto program = program_of_line(launched, [&](const std::string& word) {
+    const bool found = launcher && launcher->program < options.run.words.size() &&
+                       word == launched.front();  // perhaps in the folder alone
+    return found || is_program_from(launcher ? launcher->folders.front() : "", word);
+  });
   if (program.file.empty() && options.job.empty() && config.job.name.empty())
     if (const auto first = resolve_program(options.run.words.front()); !first.ok())
       return cannot_start(first.error());

@@ -57,6 +57,23 @@ std::vector<std::string> own_variables() {
   return names;
 }
 
+// Its environment and its files may set mca_base_env_list, as sites do: it knows best itself.
+EnvList env_list_of(const std::string& launcher) {
+  const std::string beside = fs::path(find_program(launcher)).parent_path() / "ompi_info";
+  const auto text = run_and_read({is_program(beside) ? beside : "ompi_info", "--parsable",
+                                  "--param", "mca", "base", "--level", "9"},
+                                 version_s);
+  const auto value_of = [&](const std::string& name) {
+    const std::string begins = "mca:mca:base:param:" + name + ":value:";
+    const std::size_t at = text->find(begins);
+    if (at == std::string::npos) return std::string();
+    return text->substr(at + begins.size(), text->find('\n', at) - at - begins.size());
+  };
+  if (text.ok()) return {value_of("mca_base_env_list"), value_of("mca_base_env_list_delimiter")};
+  const char* set = std::getenv("OMPI_MCA_mca_base_env_list");
+  return {set == nullptr ? "" : set};
+}
+
 std::string list_text(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -77,8 +94,7 @@ std::optional<LauncherLine> read_launcher(const Words& words) {
   if (!launcher) return std::nullopt;
   const auto kind = kind_of(words[*launcher]);
   if (!kind) return std::nullopt;
-  return parse_launcher_line(words, *launcher, *kind,
-                             [](const std::string& word) { return !find_program(word).empty(); });
+  return parse_launcher_line(words, *launcher, *kind, is_program_from);
 }
 
 Result<std::unique_ptr<RunHosts>> RunHosts::make(const HostOptions& options, const Words& words,
@@ -104,6 +120,8 @@ Result<std::unique_ptr<RunHosts>> RunHosts::make(const HostOptions& options, con
   std::unique_ptr<RunHosts> result(new RunHosts(options, words, std::move(line), std::move(say)));
   BACKSTAY_ASSIGN(auto hosts, result->find_hosts());
   BACKSTAY_TRY(result->choose(std::move(hosts)));
+  if (launcher->kind == LauncherKind::openmpi)
+    result->env_list_ = env_list_of(words[launcher->launcher]);
   return result;
 }
 
@@ -303,7 +321,7 @@ Result<Words> RunHosts::command() {
     }
     words = with_hosts(words, line_, other);
   }
-  return with_exports(words, line_, own_variables());
+  return with_exports(words, line_, own_variables(), env_list_);
 }
 
 bool RunHosts::runs_here() const {

@@ -123,6 +123,7 @@ class RunHosts {
   const LauncherLine line_;
   const Say say_;
   unsigned ranks_ = 0;  // 0: not known
+  EnvList env_list_;
   bool oversubscribe_ = false;
   bool changed_ = false;  // the launcher needs other hosts than its command line names
   HostChoice choice_;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "bin/parts/print.h"
 
@@ -50,13 +51,16 @@ class LogReader {
     const std::uint64_t at = event.at("t_ns");
     const std::string run = event.value("run", "");
     if (kind == "run_begin") begin(run, at);
+    if (kind == "attempt_ended") attempt_ended_ns_ = at;
     if (!runs_.contains(run)) return;
     if (kind == "captured") captured(event, run, at);
+    if (kind == "restart_begin") standing_.reads(at);
+    if (kind == "capture_begin" || kind == "captured" || kind == "run_end") standing_.computes();
     if (kind == "capture_failed") summary_.why_not = event.value("why", "");
     if (kind == "cannot_save") {
       summary_.why_not = "the program could not be saved, because " + event.value("why", "");
     }
-    if (kind == "restored") restored(event);
+    if (kind == "restored") restored(event, at);
     if (kind == "refused") runs_[run].refused = summary_.refused = true;
     if (kind == "rank_left" && event.value("lost", false)) lost(run, at);
     if (kind == "rank_left" || kind == "run_end") runs_[run].end_ns = at;
@@ -76,6 +80,7 @@ class LogReader {
     if (!versions_.empty()) summary_.newest = versions_.rbegin()->first;
     const bool ended_so = failure_ && counted_s_ == 0;
     if (ended_so) count_lost(versions_.empty() ? 0 : versions_.rbegin()->second);
+    summary_.restarting = standing_.times();
     summary_.newest_level = "captured";
     for (const char* level : levels) {
       const auto& reached = reached_[level];
@@ -94,10 +99,15 @@ class LogReader {
 
   // Called again if another agent takes the node over.
   void begin(const std::string& run, std::uint64_t at) {
+    const auto before = runs_.find(last_run_);
     const auto [place, fresh] = runs_.try_emplace(run);
     summary_.ended = summary_.refused = false;
     last_run_ = run;
     if (!fresh) return;
+    summary_.from = 0;
+    if (before != runs_.end())
+      standing_.lost(before->second.end_ns);  // where the loss was not seen
+    standing_.began(at, std::exchange(attempt_ended_ns_, 0));
     place->second = {.begin_ns = at, .end_ns = at};
     if (failure_) counted_s_ = count_lost(failure_->begin_ns);
   }
@@ -120,6 +130,8 @@ class LogReader {
     Run& lost = runs_[run];
     if (lost.lost_ns != 0 || lost.refused) return;
     lost.lost_ns = at;
+    standing_.lost(at);
+    summary_.failed_ns = at;
     ++summary_.failures;
     failure_ = lost;
     counted_s_ = 0;
@@ -132,8 +144,9 @@ class LogReader {
     return s;
   }
 
-  void restored(const Json& event) {
-    summary_.restarting_s += event.value("seconds", 0.0);
+  void restored(const Json& event, std::uint64_t at) {
+    standing_.restored(at);
+    summary_.from = event.value("version", VersionNumber{0});
     const auto version = versions_.find(event.value("version", VersionNumber{0}));
     if (!failure_ || version == versions_.end()) return;
     summary_.lost_s -= counted_s_;
@@ -142,8 +155,10 @@ class LogReader {
   }
 
   RunSummary summary_;
+  Standing standing_;
   std::map<std::string, Run> runs_;
   std::string last_run_;
+  std::uint64_t attempt_ended_ns_ = 0;               // 0: the next attempt's run has begun
   std::map<VersionNumber, std::uint64_t> versions_;  // -> when its capture began
   // Also versions of earlier runs. A version that needs older ones is local before it is captured.
   std::map<std::string, std::set<VersionNumber>> reached_;
@@ -186,6 +201,14 @@ std::string share_text(double part, double whole) {
 
 std::string wait_text(double seconds) {
   return seconds < 0.1 ? number_text(1e3 * seconds) + " ms" : duration_text(seconds);
+}
+
+std::string restart_text(const RestartTimes& times) {
+  if (times.all_s() <= 0) return "";
+  return fmt::format(", which took {} (noticing {}, starting {}, init {}, reading {})",
+                     wait_text(times.all_s()), wait_text(times.noticing_s),
+                     wait_text(times.launching_s), wait_text(times.init_s),
+                     wait_text(times.reading_s));
 }
 
 std::string shorter(const FirstDue& due) {
@@ -255,6 +278,11 @@ std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
   if (due.transparent)
     return fmt::format("{}, and one was due after {}: the program ended while it was to be saved",
                        ran, duration_text(due.after_s));
+  if (summary.from != 0)
+    return fmt::format(
+        "{}: the program went on from version {} and ended before it saved again; nothing may have "
+        "been left to compute",
+        ran, summary.from);
   return fmt::format(
       "{}, and one was due after {}: does the program call backstay_due() and "
       "backstay_checkpoint() in its loop?",
@@ -281,10 +309,8 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
   const bool ended_at_wish = end.exit_code == 128 + SIGTERM || end.exit_code == 128 + SIGINT;
   const bool failed = summary.failures > 0 && !ended_at_wish;
   if (summary.runs > 0 && (end.restarts > 0 || failed)) {
-    const std::string took =
-        summary.restarting_s > 0 ? ", which took " + wait_text(summary.restarting_s) : "";
-    lines.push_back(fmt::format("{}{}; {} of work lost", count_text(end.restarts, "restart"), took,
-                                duration_text(summary.lost_s)));
+    lines.push_back(fmt::format("{}{}; {} of work lost", count_text(end.restarts, "restart"),
+                                restart_text(summary.restarting), duration_text(summary.lost_s)));
   }
   return lines;
 }
@@ -299,7 +325,11 @@ nlohmann::ordered_json as_json(const RunSummary& summary) {
           {"running_s", summary.running_s},
           {"waited_s", summary.waited_s},
           {"lost_s", summary.lost_s},
-          {"restarting_s", summary.restarting_s},
+          {"restarting_s", summary.restarting.all_s()},
+          {"noticing_s", summary.restarting.noticing_s},
+          {"launching_s", summary.restarting.launching_s},
+          {"init_s", summary.restarting.init_s},
+          {"reading_s", summary.restarting.reading_s},
           {"failures", summary.failures}};
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "bin/run/standing.h"
 
 namespace backstay::bin {
 
@@ -28,15 +29,17 @@ struct RunSummary {
   // The agent knows a run, and its log has none yet, as its disk is busy: versions may be there.
   bool unwritten = false;
   unsigned failures = 0;
-  std::uint64_t versions = 0;  // captured
+  std::uint64_t failed_ns = 0;  // when the last of them began, by the wall's clock
+  std::uint64_t versions = 0;   // captured
   VersionNumber newest = 0;
+  VersionNumber from = 0;                        // that the last run went on from
   std::map<std::string, std::uint64_t> reached;  // level -> how many of them
   std::string newest_level;
   double running_s = 0;      // from the first rank that connected to the last that left
   double longest_run_s = 0;  // of one run
   double waited_s = 0;       // the longest wait of a rank, for each version
   double longest_wait_s = 0;
-  double restarting_s = 0;
+  RestartTimes restarting;
   double lost_s = 0;    // of work that restarts did not bring back, or that is in no version
   std::string why_not;  // of the newest version that could not be captured
 };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/disk/event_log.h"
 #include "base/clock.h"
 #include "base/tell.h"
 #include "bin/parts/agent_link.h"
@@ -48,7 +49,8 @@ void Runner::say(const char* event, const std::string& text, const Json& more) c
 }
 
 Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
-  if (options_.transparent && launcher) companions_of_ = launcher->kind;
+  if (launcher) launcher_ = launcher->kind;
+  if (options_.transparent) companions_of_ = launcher_;
   BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, teller()));
   if (options_.hosts.requeue && !starts_agents())
     return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
@@ -100,6 +102,7 @@ std::vector<pollfd> Runner::watched() const {
 
 Result<int> Runner::run() {
   const std::uint64_t now_ns = system_clock().wall_ns();
+  if (options_.capture.any()) (void)take_fates(config_, job_);  // of a command before this one
   for (;;) {
     if (const Status started = start(); !started.ok()) return finish(cannot_start(started.error()));
     if (first_began_ns_ == 0) first_began_ns_ = now_ns;
@@ -157,6 +160,7 @@ int Runner::cannot_start(const Error& error) const {
 int Runner::wait_for_end() {
   enter(Stage::running);
   watch();
+  ended_ns_ = system_clock().wall_ns();
   auto ours = hosts_ ? hosts_->processes() : std::vector<pid_t>{};
   const auto copies = copies_.processes();
   ours.insert(ours.end(), copies.begin(), copies.end());
@@ -289,6 +293,18 @@ bool Runner::another_run_lives() {
   return true;
 }
 
+// For the event log (docs/format/events.md).
+void Runner::record_end() const {
+  const Json job = our_run();
+  if (!job.is_object()) return;
+  const Json line{{"event", "attempt_ended"},
+                  {"t_ns", ended_ns_},
+                  {"job", job_},
+                  {"run", job.value("run", "")},
+                  {"node", job.value("node", 0)}};
+  agent::EventLog(config_.storage.dir + "/" + job_).append(line.dump());
+}
+
 Newest Runner::newest() const { return newest_version(config_, job_, hosts_.get()); }
 
 bool Runner::from_the_beginning(const Newest& newest) const {
@@ -296,7 +312,7 @@ bool Runner::from_the_beginning(const Newest& newest) const {
 }
 
 std::string Runner::where_it_starts(const Newest& newest, bool same_command) const {
-  const std::string text = text_of(newest);
+  const std::string text = text_of(newest, stopping_ ? 0 : read_summary().failed_ns);
   if (newest.version == 0 || (!options_.fresh && options_.from == 0)) return text;
   const char* option = options_.fresh ? "--fresh" : "--from";
   const std::string wish =
@@ -313,8 +329,24 @@ std::string Runner::why_in_vain() const {
                       : storage.error().message();
 }
 
+// It has ended by itself, has waited for no child, and no rank has connected: it would end so
+// again, and has said why. srun starts its ranks without a child.
+bool Runner::launcher_has_refused() const {
+  const bool has_children = launcher_ && *launcher_ != LauncherKind::slurm;
+  const ChildEnd& end = *child_.end();
+  return has_children && end.childless && end.signal == 0 && stage_ == Stage::running &&
+         !our_run().is_object();
+}
+
 bool Runner::try_again(int code) {
   const auto next = hosts_ ? hosts_->replace() : RunHosts::Next::same;
+  refused_ = next == RunHosts::Next::same && launcher_has_refused();
+  if (refused_) {
+    if (options_.json)
+      say("not_started", "the launcher has started nothing; not tried again",
+          {{"exit_code", code}});
+    return false;
+  }
   const Newest newest = this->newest();
   if (next == RunHosts::Next::too_few) {
     requeue_ = true;
@@ -345,6 +377,7 @@ bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newe
                     where_it_starts(newest, false)),
         more);
     ::setenv("BACKSTAY_ATTEMPT", std::to_string(policy_.restarts()).c_str(), 1);
+    record_end();
     return true;
   }
   if (decision == RestartPolicy::Decision::refused)

@@ -102,6 +102,8 @@ class Runner {
   bool another_run_lives();
   Status end_all(const RanksAlive& alive) const;
   Newest newest() const;
+  void record_end() const;
+  RunSummary read_summary() const;  // as far as the log has come
   bool from_the_beginning(const Newest& newest) const;
   std::string where_it_starts(const Newest& newest, bool same_command) const;
   std::string why_in_vain() const;
@@ -117,7 +119,9 @@ class Runner {
   void say_summary(const RunSummary& summary, int code) const;
   bool files_are_home();
   std::optional<std::string> why_no_files_version() const;
-  void say_if_nothing_was_captured() const;
+  void say_what_was_captured(bool succeeded) const;
+  void say_that_nothing_was_captured(const std::string& reasons) const;
+  bool launcher_has_refused() const;
   int finish(int code);
   void requeue();
 
@@ -126,6 +130,7 @@ class Runner {
   const std::string job_;
   RestartPolicy policy_;
   std::unique_ptr<RunHosts> hosts_;
+  std::optional<LauncherKind> launcher_;
   std::optional<LauncherKind> companions_of_;  // the launcher starts each with a companion
   std::unique_ptr<meet::Server> meeting_;      // of the present attempt
   std::string deserted_;                       // why the launcher is in the stage of that name
@@ -135,11 +140,13 @@ class Runner {
   Stage stage_ = Stage::running;
   std::uint64_t deadline_;                      // of the stage
   std::uint64_t began_ns_ = 0;                  // the present attempt
+  std::uint64_t ended_ns_ = 0;                  // by the wall's clock: of the last attempt
   std::uint64_t first_began_ns_ = 0;            // by the wall's clock; 0: nothing was started
   std::optional<VersionNumber> asked_version_;  // the newest when MPICH's ranks were asked to stop
   bool stopping_ = false;
   bool requeue_ = false;
   bool busy_ = false;        // another run has the job
+  bool refused_ = false;     // by the launcher, which has started nothing
   bool taken_over_ = false;  // ranks of another run that had not connected before the start
 };
 

@@ -67,18 +67,19 @@ bool Runner::stop_was_asked() const {
   return job.is_object() && job.value("stop_requested", false);
 }
 
+RunSummary Runner::read_summary() const {
+  return summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, options_.launch);
+}
+
 std::optional<RunSummary> Runner::summary() const {
   if (first_began_ns_ == 0) return std::nullopt;
-  const auto look = [this] {
-    return summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, options_.launch);
-  };
   // The agent writes its log when its disk is idle.
   constexpr double patience_s = 2;
-  RunSummary read = look();
+  RunSummary read = read_summary();
   const auto is_whole = [&read] { return read.ended && read.runs > 0; };
   const bool comes = !is_whole() && our_run().is_object();
   for (const std::uint64_t deadline = deadline_in(patience_s);
-       comes && !is_whole() && system_clock().monotonic_ns() < deadline; read = look())
+       comes && !is_whole() && system_clock().monotonic_ns() < deadline; read = read_summary())
     ::poll(nullptr, 0, 20);
   const bool elsewhere = hosts_ && !hosts_->runs_here();
   read.unwritten = comes && read.runs == 0;
@@ -125,10 +126,20 @@ std::optional<std::string> Runner::why_no_files_version() const {
   return made;
 }
 
-// A pattern that fits no file would go unnoticed until a restart finds nothing.
-void Runner::say_if_nothing_was_captured() const {
+void Runner::say_what_was_captured(bool succeeded) const {
   const bool through_pool = options_.capture.any() && config_.capture.close != "home";
   if (!through_pool || hosts_ || options_.quiet || first_began_ns_ == 0 || busy_) return;
+  const auto [captured, words] = take_fates(config_, job_);
+  if (captured > 0)
+    say("captured_files",
+        fmt::format("{}, {}", words, captured == 1 ? "at its place" : "all at their places"),
+        {{"files", captured}});
+  else if (succeeded)
+    say_that_nothing_was_captured(words);
+}
+
+// A pattern that fits no file would go unnoticed until a restart finds nothing.
+void Runner::say_that_nothing_was_captured(const std::string& reasons) const {
   const Newest newest = newest_version(config_, client::files_job_name(job_), nullptr);
   if (newest.captured_ns >= first_began_ns_) return;
   if (const auto why = why_no_files_version()) {
@@ -139,13 +150,17 @@ void Runner::say_if_nothing_was_captured() const {
     return;
   }
   say("nothing_captured",
-      "no file was captured: none of 256 KiB or more that the program itself opened, wrote and "
-      "closed fits --capture-files (docs/guide/files.md)");
+      reasons.empty()
+          ? "no file was captured: none of 256 KiB or more that the program itself opened, wrote "
+            "and closed fits --capture-files (docs/guide/files.md)"
+          : fmt::format("no file was captured: of those that fit --capture-files {} "
+                        "(docs/guide/files.md#what-is-not-captured)",
+                        reasons));
 }
 
 int Runner::finish(int code) {
   const bool home = files_are_home();
-  if (code == 0 && home) say_if_nothing_was_captured();
+  if (home) say_what_was_captured(code == 0);
   if (!home && code == 0) code = exit_failed;
   home ? copies_.end() : copies_.cut();
   say_what_is_not_saved();
@@ -154,7 +169,7 @@ int Runner::finish(int code) {
         fmt::format("stopped; the same command starts {}", where_it_starts(newest(), true)));
   if (hosts_) hosts_->close(starts_agents() ? options_.grace_s : hang_up_s);
   const auto told = summary();
-  const bool nothing_to_tell = told && told->runs == 0 && (stopping_ || busy_);
+  const bool nothing_to_tell = told && told->runs == 0 && (stopping_ || busy_ || refused_);
   if (told && !options_.json && !options_.quiet && !nothing_to_tell) say_summary(*told, code);
   Json facts{{"exit_code", code}, {"restarts", policy_.restarts()}};
   if (hosts_) facts.update(hosts_->summary());

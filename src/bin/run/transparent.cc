@@ -12,8 +12,6 @@
 namespace backstay::bin {
 namespace {
 
-bool is_here(const std::string& word) { return !find_program(word).empty(); }
-
 // With the lower half and our MPI libraries (docs/protocol/lower-half.md). Installed: beside the
 // companion; in a build tree at its top. "": it is not there.
 std::string find_mpi_folder(const std::string& companion) {
@@ -103,7 +101,7 @@ Result<TransparentCommand> transparent_command(const RunOptions& options,
   }
   BACKSTAY_ASSIGN(command.words, with_words_before_programs(options.words, *launcher, added));
   command.launcher =
-      parse_launcher_line(command.words, launcher->launcher, launcher->kind, is_here);
+      parse_launcher_line(command.words, launcher->launcher, launcher->kind, is_program_from);
   return command;
 }
 

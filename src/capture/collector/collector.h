@@ -72,6 +72,7 @@ class Collector {
 
   // What a process has counted; it comes with every question.
   void count(const Counts& counts) { written_.add(counts); }
+  Written::Fates take_fates() { return written_.take_fates(); }
   // What all have counted goes to the event log, where an agent has this job.
   void note_written();
 

@@ -227,6 +227,18 @@ bool may_have_files(const std::string& socket) {
   return ::access((socket + page_suffix).c_str(), F_OK) == 0;
 }
 
+Result<Fates> take_fates(const std::string& socket) {
+  BACKSTAY_ASSIGN(const Fd connected, wire::connect_to(socket));
+  Question question;
+  question.ask = Ask::note;
+  question.talks = 1;
+  Fates fates;
+  const auto keep = [&](const std::string& words) { fates.words = words; };
+  BACKSTAY_ASSIGN(const Done done, ask_whole(connected.get(), question, keep, {}));
+  fates.captured = done.version;
+  return fates;
+}
+
 Status settle_all(const std::string& socket, const std::string& program, const Tell& tell,
                   const GoOn& go_on) {
   Question question;

@@ -63,6 +63,14 @@ Status settle(const std::string& socket, const std::string& program, std::uint64
 // A collector listens there, or one has left files that are pending.
 bool may_have_files(const std::string& socket);
 
+struct Fates {
+  std::uint64_t captured = 0;  // files
+  std::string words;           // how many bytes; where none was captured, why; "": none fits
+};
+// What became of files that fit a pattern, since this was asked before. Errors: agent_lost (there
+// is no collector).
+Result<Fates> take_fates(const std::string& socket);
+
 // Blocks until all files that are pending are at their places. `tell`: lines for people; `go_on`:
 // asked each second, false ends the wait. ok where no collector listens and none has left anything.
 // Errors: io (files are not at their places, they were told), again (the wait was ended).

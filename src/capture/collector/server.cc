@@ -102,10 +102,12 @@ void Server::answer(const std::shared_ptr<Client>& client) {
   auto asked = receive_question(socket);
   if (asked.ok()) {
     collector_.count(asked->question.counts);
-    const bool syncs = asked->question.ask == Ask::sync;
+    const Ask ask = asked->question.ask;
+    const bool wants_fates = ask == Ask::note && asked->question.talks != 0;
     VersionNumber version = 0;
-    const Status done =
-        syncs ? sync(client, std::move(*asked), version) : carry_out(client, std::move(*asked));
+    const Status done = ask == Ask::sync ? sync(client, std::move(*asked), version)
+                                         : carry_out(client, std::move(*asked));
+    if (wants_fates) version = tell_fates(socket);
     send_done(socket, number_of(done), version);
   }
   ended(client);
@@ -118,6 +120,13 @@ Status Server::sync(const std::shared_ptr<Client>& client, Asked asked, VersionN
   BACKSTAY_ASSIGN(version, collector_.sync(asked.question, std::move(file),
                                            [socket] { return !has_left(socket); }));
   return {};
+}
+
+// Returns how many were captured.
+std::uint64_t Server::tell_fates(int socket) {
+  const Written::Fates fates = collector_.take_fates();
+  if (!fates.words.empty()) send_answer(socket, Said::words, fates.words);
+  return fates.captured;
 }
 
 Status Server::settle_all(int socket, bool talks) {

@@ -37,6 +37,7 @@ class Server {
   Status sync(const std::shared_ptr<Client>& client, Asked asked, VersionNumber& version);
   Status carry_out(const std::shared_ptr<Client>& client, Asked asked);
   Status settle_all(int socket, bool talks);
+  std::uint64_t tell_fates(int socket);
   void ended(const std::shared_ptr<Client>& client);
 
   Collector& collector_;

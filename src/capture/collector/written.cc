@@ -1,5 +1,7 @@
 #include "capture/collector/written.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +13,7 @@ bool is_any(const Counts& counts) {
   const auto writes = [](const WriteCount& one) { return one.writes != 0; };
   const auto calls = [](const WaitCount& one) { return one.calls != 0; };
   return std::ranges::any_of(counts.writes, writes) || std::ranges::any_of(counts.waits, calls) ||
-         counts.direct.files != 0 || counts.real.files != 0;
+         counts.direct.files != 0 || counts.real.files != 0 || counts.native != 0;
 }
 
 void add_to(FileCount& sum, const FileCount& more) {
@@ -48,14 +50,43 @@ void Written::add(const Counts& counts) {
     sum.ns += more.ns;
     sum.longest_ns = std::max(sum.longest_ns, more.longest_ns);
   }
-  add_to(counts_.direct, counts.direct);
-  add_to(counts_.real, counts.real);
+  for (Counts* sum : {&counts_, &all_}) {
+    add_to(sum->direct, counts.direct);
+    add_to(sum->real, counts.real);
+    sum->locked += counts.locked;
+    sum->native += counts.native;
+  }
 }
 
 void Written::add_captured(std::uint64_t bytes) {
   const std::lock_guard guard(mutex_);
   any_ = true;
   add_to(captured_, {1, bytes});
+  add_to(all_captured_, {1, bytes});
+}
+
+Written::Fates Written::take_fates() {
+  const std::lock_guard guard(mutex_);
+  const Counts all = std::exchange(all_, {});
+  const FileCount captured = std::exchange(all_captured_, {});
+  if (captured.files > 0)
+    return {captured.files, fmt::format("{} {} captured, {:.{}f} MB", captured.files,
+                                        captured.files == 1 ? "file" : "files",
+                                        static_cast<double>(captured.bytes) * 1e-6,
+                                        captured.bytes < 100'000'000 ? 1 : 0)};
+  const std::uint64_t locked = std::min(all.locked, all.real.files);
+  const std::pair<std::uint64_t, const char*> reasons[] = {
+      {locked,
+       "locked while they were open, as HDF5 does (HDF5_USE_FILE_LOCKING=FALSE in the program's "
+       "environment keeps it from that)"},
+      {all.native,
+       "opened to be changed where they are, for appending, or by several processes, as by MPI-IO"},
+      {all.real.files - locked, "mapped, or open while the program started another process"},
+      {all.direct.files, "below 256 KiB, or brought to their places by the program itself"}};
+  std::string words;
+  for (const auto& [count, why] : reasons)
+    if (count > 0) words += fmt::format("{}{} {}", words.empty() ? "" : "; ", count, why);
+  return {0, words};
 }
 
 bool Written::any() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <string>
 
 #include "capture/files/counts.h"
 #include "wire/message.h"
@@ -17,12 +18,20 @@ class Written {
   bool any() const;
   // Returns all that was counted since the last call.
   wire::NoteWrites take();
+  // What became of the files that fit a pattern, since the last call.
+  struct Fates {
+    std::uint64_t captured = 0;
+    std::string words;  // of these; else why the others were not, "": there were none
+  };
+  Fates take_fates();
 
  private:
   mutable std::mutex mutex_;
   bool any_ = false;
   Counts counts_;
   FileCount captured_;
+  Counts all_;  // since the last take_fates()
+  FileCount all_captured_;
 };
 
 }  // namespace backstay::files

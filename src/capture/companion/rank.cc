@@ -8,6 +8,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/program_name.h"
 #include "base/tell.h"
 #include "capture/companion/agreed_cut.h"
 #include "capture/companion/call_limits.h"
@@ -370,7 +371,11 @@ void Rank::tell_unfitting() {
 }
 
 void Rank::tell_why_not(const Error& why) {
-  const std::string text = told(why);
+  const std::string wrapper =
+      why.code() == Code::busy ? waits_for_child(options_.words) : std::string();
+  const std::string text =
+      wrapper.empty() ? told(why)
+                      : fmt::format("{}: put {} before `backstay run`", told(why), wrapper);
   if (company_.group().local_rank() != 0 || text == cannot_ || company_.is_over()) return;
   cannot_ = text;
   const bool program_is_why = why.code() == Code::unsupported || why.code() == Code::busy;

@@ -1,10 +1,11 @@
 // Why a cut was given up and is tried again: which of these reasons the user is told. Each is told
-// once until another one is, also where versions were saved in between: one that comes and goes, as
-// an open file does, is not told with each of them. One that passes by itself, such as a rank
-// before its MPI_Init, is told only if it lasts.
+// once, whichever rank it is of, also where versions were saved in between: one that comes and
+// goes, as an open file does, is not told with each of them. One that passes by itself, such as a
+// rank before its MPI_Init, is told only if it lasts.
 #pragma once
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -27,7 +28,7 @@ class ToldReason {
   std::string_view passing_;
   std::string heard_;  // the last one, since a cut was saved
   Time since_;
-  std::string told_;
+  std::set<std::string> told_;  // without their ranks
 };
 
 }  // namespace backstay::image

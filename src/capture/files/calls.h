@@ -6,11 +6,14 @@
 
 #pragma once
 
+// Another process could see it: the file is made real first, and the reason counted.
+#define BACKSTAY_CALLS_THAT_LOCK(CALL)                                       \
+  CALL(int, flock, (int fd, int operation), (fd, operation))                 \
+  CALL(int, lockf, (int fd, int command, off_t bytes), (fd, command, bytes)) \
+  CALL(int, lockf64, (int fd, int command, off_t bytes), (fd, command, bytes))
+
 // Memory files cannot do it, or another process could see it: the file is made real first.
 #define BACKSTAY_CALLS_MADE_REAL(CALL)                                                            \
-  CALL(int, flock, (int fd, int operation), (fd, operation))                                      \
-  CALL(int, lockf, (int fd, int command, off_t bytes), (fd, command, bytes))                      \
-  CALL(int, lockf64, (int fd, int command, off_t bytes), (fd, command, bytes))                    \
   CALL(int, fsetxattr, (int fd, const char* name, const void* value, size_t bytes, int flags),    \
        (fd, name, value, bytes, flags))                                                           \
   CALL(int, fremovexattr, (int fd, const char* name), (fd, name))                                 \

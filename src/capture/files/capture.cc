@@ -166,6 +166,11 @@ int make_descriptor_real(int fd) {
   return opening == nullptr ? 0 : make_real(*opening->file);
 }
 
+int make_locked_real(int fd) {
+  if (opening_of(fd) != nullptr) count_locked();
+  return make_descriptor_real(fd);
+}
+
 int sync_descriptor(int fd) {
   if (opening_of(fd) == nullptr) return 0;
   Lock lock;

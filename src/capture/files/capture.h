@@ -47,6 +47,7 @@ int make_real(MemoryFile& file);              // lock held; the same, where it s
 
 // make_real for the file of a descriptor, where it is one.
 int make_descriptor_real(int fd);
+int make_locked_real(int fd);  // the same, where it is to be locked: that is counted
 // The same for a path that leads to memory itself: /proc/self/fd/NUMBER.
 int make_memory_real(int folder, const char* path);
 // What was written so far survives a power cut: it is local, or at its place.

@@ -13,7 +13,7 @@
 
 namespace backstay::files {
 
-inline constexpr std::uint32_t collect_magic = 0x43534b05;  // the last byte counts the formats
+inline constexpr std::uint32_t collect_magic = 0x43534b06;  // the last byte counts the formats
 
 enum class Ask : std::uint32_t {
   keep = 1,        // take this file; with two descriptors: the memory file, the file at its place
@@ -23,7 +23,8 @@ enum class Ask : std::uint32_t {
   rename = 5,      // give the pending file with this device and inode another name in its folder
   sync = 6,    // make local what this file has so far; as keep, with a third descriptor: its hold
   let_go = 7,  // the version of a sync is not to be brought to its place
-  note = 8,    // it carries counts, as every question does, and asks for nothing
+  note = 8,    // it carries counts, as every question does; with talks: it asks for what became of
+               // all files since it was asked so before
 };
 
 inline constexpr int handed_max = 3;  // descriptors of a question
@@ -67,7 +68,7 @@ struct Answer {
   Said said = Said::works;
   std::int32_t error = 0;  // of done: an error number, 0 for success
   std::uint32_t bytes = 0;
-  std::uint64_t version = 0;  // of sync: that has the bytes
+  std::uint64_t version = 0;  // of sync: that has the bytes; of note: the number of files captured
   char words[words_max] = {};
 };
 inline constexpr std::size_t answer_bytes_min = offsetof(Answer, words);

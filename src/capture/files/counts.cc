@@ -23,6 +23,7 @@ Sizes sizes[write_classes];
 Waits waits[waited_kinds];
 Files direct;
 Files real;
+Counter locked, native;
 std::atomic<bool> counted;
 
 constexpr std::uint64_t always_timed_from = 64 << 10;
@@ -47,6 +48,11 @@ void raise_to(Counter& to, std::uint64_t value) {
 
 void note() {
   if (!counted.load(std::memory_order_relaxed)) counted.store(true, std::memory_order_relaxed);
+}
+
+void count(Counter& to) {
+  add(to, 1);
+  note();
 }
 
 void count(Files& to, std::uint64_t bytes) {
@@ -101,6 +107,8 @@ CountedWait::~CountedWait() {
 
 void count_direct(std::uint64_t bytes) { count(direct, bytes); }
 void count_real(std::uint64_t bytes) { count(real, bytes); }
+void count_locked() { count(locked); }
+void count_native() { count(native); }
 
 bool has_counts() { return counted.load(std::memory_order_relaxed); }
 
@@ -118,6 +126,8 @@ Counts take_counts() {
   }
   taken.direct = take(direct);
   taken.real = take(real);
+  taken.locked = take(locked);
+  taken.native = take(native);
   return taken;
 }
 
@@ -139,6 +149,8 @@ void give_back(const Counts& counts) {
   }
   give_back(direct, counts.direct);
   give_back(real, counts.real);
+  add(locked, counts.locked);
+  add(native, counts.native);
   note();
 }
 

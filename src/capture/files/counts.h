@@ -42,8 +42,10 @@ struct FileCount {
 struct Counts {
   WriteCount writes[write_classes];
   WaitCount waits[waited_kinds];
-  FileCount direct;  // brought to their places by the process itself, at their close
-  FileCount real;    // made real, or brought to their places, while they were open
+  FileCount direct;          // brought to their places by the process itself, at their close
+  FileCount real;            // made real, or brought to their places, while they were open
+  std::uint64_t locked = 0;  // of those, as they were locked
+  std::uint64_t native = 0;  // fit a pattern, and were opened to write in a way that no rule allows
 };
 
 // From its construction to done(): one write of so many bytes, as the program asks for it.
@@ -75,6 +77,8 @@ class CountedWait {
 
 void count_direct(std::uint64_t bytes);
 void count_real(std::uint64_t bytes);
+void count_locked();
+void count_native();
 
 // What was counted and not taken yet.
 bool has_counts();

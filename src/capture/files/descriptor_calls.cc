@@ -41,6 +41,13 @@ bool left_memory() {
   }
 BACKSTAY_CALLS_MADE_REAL(MADE_REAL)
 
+#define THAT_LOCKS(result, name, parameters, arguments) \
+  EXPORT(result, name, parameters) {                    \
+    make_locked_real(fd);                               \
+    return NEXT(name) arguments;                        \
+  }
+BACKSTAY_CALLS_THAT_LOCK(THAT_LOCKS)
+
 #define ON_REAL(result, name, parameters, arguments)                 \
   EXPORT(result, name, parameters) {                                 \
     if (const Opening* opening = opening_of(fd)) fd = opening->real; \

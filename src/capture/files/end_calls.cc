@@ -139,7 +139,7 @@ int control(int fd, int command, long argument, Next next) {
   if (opening == nullptr) return next(fd, command, argument);
   switch (kind_of(command)) {
     case Kind::copies: return copied(fd, next(fd, command, argument));
-    case Kind::locks: make_descriptor_real(fd); break;
+    case Kind::locks: make_locked_real(fd); break;
     case Kind::flags:
       if (command == F_GETFL) return all_flags(opening->real, next(fd, command, argument));
       if ((argument & (O_DIRECT | O_ASYNC)) != 0) make_descriptor_real(fd);

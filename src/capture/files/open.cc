@@ -150,9 +150,11 @@ int settle_open(int fd, int flags, bool candidate) {
     const int error = join(fd, placed, *file, flags);
     return error == 0 ? fd : failed_open(fd, error);
   }
-  if (candidate && fd < descriptors_max && !has_attributes(fd)) {
+  if (candidate && fd < descriptors_max) {
     const Found found = {placed, is_ordinary_system(fd), open_elsewhere(fd)};
-    if (file_allows(found, flags) && begin(fd, placed, flags) == 0) return fd;
+    const bool allowed = !has_attributes(fd) && file_allows(found, flags);
+    if (allowed && begin(fd, placed, flags) == 0) return fd;
+    if (!allowed) count_native();
   }
   if ((flags & O_TRUNC) == 0 || !S_ISREG(placed.st_mode)) return fd;
   const int error = -raw::ftruncate(fd, 0);
@@ -207,7 +209,9 @@ bool was_pending(int fd, int flags) {
 }
 
 int open_settled(int folder, const char* path, int flags, mode_t mode) {
-  const bool candidate = flags_allow(flags) && is_captured_path(folder, path);
+  const bool fits = flags_write(flags) && is_captured_path(folder, path);
+  const bool candidate = fits && flags_allow(flags);
+  if (fits && !candidate) count_native();
   if ((!candidate && table().empty()) || !is_owner()) {
     return next_openat(folder, path, flags, mode);
   }

@@ -10,8 +10,12 @@ constexpr int no_file = O_PATH | O_DIRECTORY;
 
 }  // namespace
 
+bool flags_write(int flags) {
+  return (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
+}
+
 bool flags_allow(int flags) {
-  if ((flags & O_ACCMODE) != O_WRONLY && (flags & O_ACCMODE) != O_RDWR) return false;
+  if (!flags_write(flags)) return false;
   if ((flags & (syncs | no_file | O_APPEND)) != 0) return false;
   return (flags & (O_CREAT | O_TRUNC)) != 0;
 }

@@ -6,6 +6,8 @@
 
 namespace backstay::files {
 
+bool flags_write(int flags);
+
 // Whether an open with these flags may make a memory file: it writes, and it creates or truncates
 // the file. O_APPEND is left out because several processes may share its end of file, O_SYNC and
 // O_DIRECT because each write has to reach the disk.
