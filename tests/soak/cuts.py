@@ -78,6 +78,7 @@ def main():
     options.add_argument("--cuts", type=int, default=int(os.environ.get("BACKSTAY_CUTS", "2000")))
     options.add_argument("--limits", action="store_true")
     options = options.parse_args()
+    options.backstay = str(Path(options.backstay).resolve())
     slow = []
     for way, (ranks, hogs, longest_s) in WAYS.items():
         beside = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(hogs)]
