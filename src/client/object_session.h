@@ -41,6 +41,9 @@ class ObjectSession {
   using MakeReady = std::function<Status(bool may_keep)>;
   Result<VersionNumber> restart(const BeginTarget& begin, const MakeReady& make_ready = {});
 
+  // Null: it is gone, and the next collective call finds another one.
+  Connection* agent() const { return session_.agent_.get(); }
+
   // Tells the agent, and so `backstay run`, that another try would end the same way.
   // `why`: its code is mismatch, else nothing is told.
   void refuse(const Error& why) { session_.tell_refusal(why); }

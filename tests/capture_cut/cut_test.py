@@ -145,7 +145,20 @@ class Cutting(unittest.TestCase):
 
 
 class Cuts(Cutting):
-    pass
+    def test_who_waits_in_a_cut_sleeps(self):
+        """Where it gives the processor away by turns alone, a busy machine gives it none when it
+        may go on.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            socket = Path(folder) / "lead"
+            rank = [CUT_JOB, "rank", socket, BOOT, FOLDER, "--"]
+            program = [Path(PROGRAMS) / f"held.{MPI}", 8, 600]
+            code, _, error = run([CUT_JOB, "lead", socket, 4, 100, SEED, "--",
+                                  MPIRUN, "-n", 4, *rank, *program])
+        self.assertEqual(code, 0, error)
+        saved = int(re.search(r"cuts: (\d+) saved", error)[1])
+        self.assertGreaterEqual(saved, 4, error)
+        Cuts.saved += saved
 
 
 def test_of(kind, name, program, least, grows=False):

@@ -63,6 +63,7 @@ class Batch:
 #SBATCH --no-kill --requeue --open-mode=append --output={self.output}
 #SBATCH --oversubscribe {directives}
 export {exports}
+ulimit -c unlimited
 exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -- srun --mpi=pmix {program}
 """
         mini.on("n0",
@@ -74,6 +75,10 @@ exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -
         login = f"setpriv --reuid={self.user} --regid=$(id -g {self.user}) --clear-groups --reset-env env SLURM_CONF=$SLURM_CONF"
         return self.mini.on("n0", f"{login} bash -c '{script}'")
 
+    # Once a rank died by a null pointer as it started, and nobody knew where.
+    stacks = (f"cd {SHARED}; for core in core*; do [ -e $core ] && gdb -batch -ex "
+              f"'thread apply all bt' {JOBS['openmpi']} $core; done")
+
     def text(self):
         return self.mini.on("n0", f"cat {self.output}")
 
@@ -83,7 +88,7 @@ exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -
     def wait_at_gate(self):
         self.mini.on("n0",
                      f"for try in $(seq 2000); do [ -e {self.gate}.reached ] && exit; sleep 0.05; "
-                     f"done; cat {self.output}; exit 1")
+                     f"done; cat {self.output}; {self.stacks}; exit 1")
 
     def open_gate(self):
         self.mini.on("n0", f"touch {self.gate}")
@@ -94,7 +99,7 @@ exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -
     def wait_for_end(self, state="COMPLETED"):
         waiting.until(lambda: self.state() in ("COMPLETED", "FAILED", "CANCELLED"),
                       f"the end of job {self.number}", DEADLINE_S)
-        assert self.state() == state, self.text()
+        assert self.state() == state, self.text() + self.mini.on("n0", f"{self.stacks}; true")
 
     def command(self, words, node="n0"):
         """`backstay` on a node, inside the allocation."""

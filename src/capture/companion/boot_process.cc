@@ -129,6 +129,8 @@ Status BootProcess::lend(const client::Connection::Pool& pool) {
   }
   request.kind = static_cast<std::uint32_t>(Ask::pool);
   request.bytes = pool.bytes.size();
+  request.at = static_cast<std::uint64_t>(pool.home.data() - pool.bytes.data());
+  request.object = pool.home.size();
   BACKSTAY_TRY(ask(request, pool.descriptor));
   pool_ = pool;
   pool_inode_ = facts.st_ino;

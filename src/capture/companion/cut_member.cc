@@ -151,6 +151,7 @@ void CutMember::grant(lower::Caller& caller) {
   const auto which = is_stuck_ ? cut::Rank::Permit::any : cut::Rank::Permit::behind;
   if (is_new && !rank_->permit(communicator, which)) return;
   __atomic_store_n(&caller.granted, wish, __ATOMIC_RELEASE);
+  wake();
 }
 
 // The next call of the program sees what was ordered.
@@ -230,6 +231,13 @@ void CutMember::set_order(CutOrder order) {
   __atomic_store_n(&channel_.order, static_cast<std::uint32_t>(order), __ATOMIC_SEQ_CST);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   ::syscall(SYS_futex, &channel_.order, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  wake();
+}
+
+// Threads of the program that sleep until they are told more.
+void CutMember::wake() {
+  __atomic_add_fetch(&channel_.said, 1, __ATOMIC_SEQ_CST);
+  ::syscall(SYS_futex, &channel_.said, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void CutMember::let_go() {

@@ -64,6 +64,7 @@ class CutMember {
   void grant(lower::Caller& caller);
   void hand_on();
   void set_order(lower::CutOrder order);
+  void wake();
   void let_go();
   bool is_outside() const;
 

@@ -133,14 +133,14 @@ Status Rank::begin() {
   return company_.group().agree(mine);
 }
 
-// A request that changes nothing: its answer says whether the program can be saved at all.
+// The pool is lent now, as ranks that are held in a cut would wait for its pages. The answer also
+// says whether the program can be saved at all.
 Status Rank::start_program() {
   BACKSTAY_ASSIGN(boot_, BootProcess::start(options_.words, new_life()));
-  Request request{};
-  request.kind = static_cast<std::uint32_t>(Ask::resume);
-  const auto runs = boot_->ask(request);
-  if (runs.ok() || runs.error().code() != Code::mismatch) return {};  // the first cut says more
-  return runs.error();
+  const Status lent =
+      objects_->agent() != nullptr ? boot_->lend(objects_->agent()->pool()) : Status();
+  if (lent.ok() || lent.error().code() != Code::mismatch) return {};  // the first cut says more
+  return lent;
 }
 
 // The life before has ended.

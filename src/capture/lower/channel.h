@@ -89,6 +89,7 @@ struct Channel {
 
   // --- from the companion
   alignas(64) uint32_t order;  // CutOrder; a futex, shared
+  uint32_t said;               // a futex, shared: raised with each order and each permission
 
   Caller caller[threads_max];
   alignas(64) CommunicatorClock clock[communicators_max];

@@ -26,14 +26,37 @@ CutOrder order() {
 }
 bool is_held() { return order() >= CutOrder::stop; }
 
-long system_call(long number, const void* a, long b, long c) {
-  register long timeout __asm__("r10") = 0;
+long system_call(long number, const void* a, long b, long c, const void* d = nullptr) {
+  register const void* timeout __asm__("r10") = d;
   long result;
   __asm__ volatile("syscall"
                    : "=a"(result)
                    : "a"(number), "D"(a), "S"(b), "d"(c), "r"(timeout)
                    : "rcx", "r11", "memory");
   return result;
+}
+
+// How often a thread that waits has slept in vain.
+uint32_t naps = 0;
+
+uint32_t said() { return __atomic_load_n(&shared().said, __ATOMIC_ACQUIRE); }
+
+// Sleeps until the companion says more than `seen`, which was read before all else, at most so
+// long.
+void sleep(uint32_t seen, long ns) {
+  const struct { long seconds, ns; } at_most{0, ns};
+  system_call(SYS_futex, &shared().said, FUTEX_WAIT, seen, &at_most);
+}
+
+constexpr long shortest_ns = 16'000;
+
+// In a cut: a message that arrives wakes nobody. Each time in vain it sleeps longer, 2 ms at most.
+void nap(uint32_t seen) {
+  constexpr uint32_t doublings_max = 7;
+  const long ns = shortest_ns << naps;
+  if (naps < doublings_max) ++naps;
+  const Unlocked others;
+  sleep(seen, ns);
 }
 
 void set_calls(uint32_t calls) {
@@ -44,6 +67,7 @@ void set_calls(uint32_t calls) {
 void set(Situation situation) {
   const auto now = static_cast<uint32_t>(situation);
   if (__atomic_load_n(&own_caller().situation, __ATOMIC_RELAXED) == now) return;
+  naps = 0;
   __atomic_store_n(&own_caller().situation, now, __ATOMIC_RELEASE);
   tell();
 }
@@ -58,7 +82,9 @@ void take_in_once() {
   const bool has_news = order() != CutOrder::close && take_in_all();
   set_calls(0);
   attending = false;
-  if (has_news) tell();
+  if (!has_news) return;
+  naps = 0;
+  tell();
 }
 
 // Counted as a call: no image is taken of handles that are half renewed.
@@ -81,6 +107,7 @@ void hold() {
   const char* why = is_held() ? why_not_renewable() : nullptr;
   if (why != nullptr) hold_back(Open::what_stands, why);
   while (is_held()) {
+    const uint32_t seen = said();
     if (order() == CutOrder::close) {
       set(Situation::closed);
       const Unlocked others;
@@ -88,7 +115,7 @@ void hold() {
     } else {
       take_in_once();
       set(Situation::stands);
-      give_way();
+      nap(seen);
     }
   }
   if (why != nullptr) let_go(Open::what_stands);
@@ -127,6 +154,7 @@ void register_barrier() {
 }
 
 void yield() { system_call(SYS_sched_yield, nullptr, 0, 0); }
+void rest() { sleep(said(), shortest_ns); }
 
 void tell() {
   if (attending) return;
@@ -159,6 +187,7 @@ void Wish::say(uint64_t communicator) {
   caller.wish = communicator;
   number_ = caller.wish_number = caller.wish_number + 1;
   __atomic_store_n(&caller.situation, static_cast<uint32_t>(Situation::wants), __ATOMIC_RELEASE);
+  naps = 0;
   tell();
 }
 
@@ -170,7 +199,9 @@ bool Wish::is_granted() const {
 // Outside of all calls: until the companion allows a collective call, or nothing is asked for.
 bool wait_for_permission(uint64_t communicator) {
   Wish wish;
-  while (order() != CutOrder::none && !wish.is_granted()) {
+  for (;;) {
+    const uint32_t seen = said();
+    if (order() == CutOrder::none || wish.is_granted()) return wish.is_granted();
     if ((attention() & lower::attend_renew) != 0) renew();
     if (is_held()) {
       hold();
@@ -178,10 +209,9 @@ bool wait_for_permission(uint64_t communicator) {
     } else {
       wish.say(communicator);
       take_in_once();
-      give_way();
+      nap(seen);
     }
   }
-  return wish.is_granted();
 }
 
 }  // namespace
@@ -227,18 +257,23 @@ void Awaited::publish() const {
   }
   caller.awaited_count = count_;
   __atomic_store_n(&caller.situation, static_cast<uint32_t>(Situation::waits), __ATOMIC_RELEASE);
-  if (!same) tell();
+  if (same) return;
+  naps = 0;
+  tell();
 }
 
 void wait_turn(const Awaited& awaited) {
   if (own_caller().calls > 1 || attending) return give_way();
   set_calls(0);
+  const uint32_t seen = said();
   if (!may_go()) attend();
   if (order() == CutOrder::run_on) {
     take_in_once();
     awaited.publish();
+    nap(seen);
+  } else {
+    give_way();
   }
-  give_way();
   enter_again();
 }
 

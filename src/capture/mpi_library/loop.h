@@ -7,7 +7,7 @@
 
 namespace backstay::mpi {
 
-// So many tests in vain before the processor is given to others: some microseconds.
+// A thread sleeps for a moment after so many tests in vain: a part of a millisecond.
 inline constexpr int tests_max = 2000;
 
 template <typename Body>
@@ -21,10 +21,10 @@ int in_lower(Body& body) {
 template <typename Test>
 int test_in_lower(const int& is_complete, Test test) {
   auto body = [&] {
-    for (int turn = 0;; ++turn) {
+    for (uint32_t turn = 1;; ++turn) {
       const int result = test();
       if (result != 0 || is_complete != 0 || is_asked() || is_shared) return result;
-      if (turn >= tests_max) yield();
+      if (turn % tests_max == 0) rest();
     }
   };
   return in_lower(body);
@@ -32,11 +32,10 @@ int test_in_lower(const int& is_complete, Test test) {
 
 // One turn of a slow loop.
 inline void turn(const Awaited& awaited) {
-  if (is_asked()) {
-    wait_turn(awaited);
-  } else {
-    give_way();
-  }
+  static uint32_t turns = 0;
+  if (is_asked()) return wait_turn(awaited);
+  const Unlocked others;
+  if (++turns % tests_max == 0) rest();
 }
 
 // Whom this request waits for, into the list.

@@ -50,9 +50,11 @@ void refuse(long fd, const Trouble& trouble, Refused refused, int code) {
   sys_exit(code);
 }
 
-// The pages are there already, as the pool's owner has touched them; here they enter this process's
-// page tables, so that no cut pays for it. A child of the program has no part in it.
-void map_pool(long descriptor, uint64_t bytes, Trouble& trouble) {
+// The pages are there already, as the pool's owner has touched them; here those that this rank
+// prefers enter this process's page tables, so that no cut pays for it. A child of the program has
+// no part in it.
+void map_pool(long descriptor, const Request& request, Trouble& trouble) {
+  const uint64_t bytes = request.bytes;
   if (pool_bytes > 0) sys_unmap(pool_start, pool_bytes);
   pool_bytes = 0;
   if (bytes == 0 || bytes > window_end - pool_start) {
@@ -65,8 +67,8 @@ void map_pool(long descriptor, uint64_t bytes, Trouble& trouble) {
       pool_bytes = bytes;
       system_call(__NR_madvise, static_cast<long>(pool_start), static_cast<long>(bytes),
                   not_for_children);
-      system_call(__NR_madvise, static_cast<long>(pool_start), static_cast<long>(bytes),
-                  populate_for_writing);
+      system_call(__NR_madvise, static_cast<long>(pool_start + request.at),
+                  static_cast<long>(request.object), populate_for_writing);
     } else {
       trouble << "the agent's pool cannot be mapped into the program (error " << -at
               << "); is its memory limited (ulimit -v)?";

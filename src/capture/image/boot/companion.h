@@ -15,7 +15,7 @@ void answer(long fd, const Trouble& trouble);  // empty: yes
 [[noreturn]] void refuse(long fd, const Trouble& trouble, Refused refused, int code);
 
 // Maps the pool in the place of the one before, and closes the descriptor.
-void map_pool(long descriptor, uint64_t bytes, Trouble& trouble);
+void map_pool(long descriptor, const Request& request, Trouble& trouble);
 // Of the pool that is mapped; 0: none.
 uint64_t lent_bytes();
 // Whether a copy of this process has the pool, too.

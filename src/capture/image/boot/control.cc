@@ -147,7 +147,7 @@ void serve(Request& request, long descriptor) {
   said = Answer();
   Trouble trouble;
   switch (static_cast<Ask>(request.kind)) {
-    case Ask::pool: companion::map_pool(descriptor, request.bytes, trouble); break;
+    case Ask::pool: companion::map_pool(descriptor, request, trouble); break;
     case Ask::cut: begin(request, said, trouble); break;
     case Ask::fill:
       if (!stopped) trouble << "no cut is under way";

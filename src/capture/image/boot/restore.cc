@@ -331,7 +331,7 @@ void take_base(const Request& request, long descriptor, Answer& said) {
     said = Answer();
     Trouble trouble;
     switch (static_cast<Ask>(request.kind)) {
-      case Ask::pool: companion::map_pool(descriptor, request.bytes, trouble); break;
+      case Ask::pool: companion::map_pool(descriptor, request, trouble); break;
       case Ask::table:
         take_table(request, descriptor, trouble);
         check(trouble, Refused::image);

@@ -54,10 +54,12 @@ inline constexpr uint32_t notes_max = 1024;
 struct Request {
   uint32_t kind;          // Ask
   uint32_t tersely;       // cut: 1: need not name a child
-  uint64_t at;            // fill, take: in the pool; kept: the first one, counted from 0
+  uint64_t at;            // fill, take: in the pool; kept: the first one, counted from 0; pool:
+                          // its part that this rank prefers
   uint64_t bytes;         // pool: of the pool; fill, take: how many; table: of the tail; base: of
                           // the list; cut: of a chunk of the object
-  uint64_t object;        // take: offset in the object; table: bytes of the object
+  uint64_t object;        // take: offset in the object; table: bytes of the object; pool: of that
+                          // part
   uint32_t watches;       // cut: 1: the next one may keep chunks of its object
   uint32_t keeps;         // cut: 1: keeps chunks of the last one's, where that watches
   char notes[notes_max];  // cut: a text for the image (docs/format/image.md, identity)
