@@ -106,13 +106,16 @@ class State(Cut):
         """In a process that may have so many descriptors, and no more."""
         child = os.fork()
         if child == 0:
+            self._cleanups.clear()  # the parent does what it has begun
+            code = 1
             try:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
                 check()
+                code = 0
             except BaseException:
                 traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
+            self.doCleanups()  # no program outlives its test
+            os._exit(code)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_numbers_just_below_the_limit(self):
