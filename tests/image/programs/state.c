@@ -289,6 +289,8 @@ NUMBER(seals,
        fcntl(*fd, F_GET_SEALS))
 NUMBER(message_queue, mq_open("/backstay-state", O_CREAT | O_RDWR, 0600, NULL) >= 0, 0)
 NUMBER(inotify, inotify_init() >= 0, 0)
+NUMBER(userfaultfd, syscall(SYS_userfaultfd, 1) >= 0, 0)
+NUMBER(io_uring, syscall(SYS_io_uring_setup, 2, (char[256]){0}) >= 0, 0)
 NUMBER(pidfd, syscall(SYS_pidfd_open, getpid(), 0) >= 0, 0)
 NUMBER(socket, socket(AF_INET, SOCK_STREAM, 0) >= 0, 0)
 
