@@ -1,5 +1,7 @@
 #include "capture/image/boot/attributes.h"
 
+#include "capture/image/boot/files.h"
+
 namespace backstay::image::attributes {
 
 namespace {
@@ -231,9 +233,9 @@ void take_processors(const Tables& tables, uint32_t (*now)(uint32_t), Text& miss
   Line parents;
   Line line;
   if (!note_of(tables, "companion.Cpus_allowed_list", parents.text, sizeof parents.text)) return;
-  const Processors before = read_processors(parents.text);
-  const Processors here = processors_of(0);
-  const bool same = memcmp(&before, &here, sizeof here) == 0;
+  const Text now_parents = status_of(parent(), name);
+  const Processors here = read_processors(now_parents.c_str());
+  const bool same = same_text(parents.text, now_parents.c_str());
   bool failed = false;
   for (const Thread& thread : tables.threads) {
     if (!line_of(tables, name, thread.tid, line) || same_text(line.text, parents.text)) continue;

@@ -233,8 +233,8 @@ void go_on(const Tables& tables) {
   Text known;
   take_attributes(tables, attributes::When::at_last, known);
   if (leader != nullptr) rights::take(leader->tid);
+  rights::become_dumpable();
   open_control();
-  rights::complete();
   __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
   wake_all(&go);
   if (frame == 0) {

@@ -20,26 +20,6 @@ constexpr uint64_t usual_death = 9;  // the companion's
 
 const Tables* image = nullptr;  // of a restart
 bool may_change_ids = true;
-// Read early: once the control thread serves, the image's notes may be gone.
-uint64_t death_signal = 0;
-long dumpable = 1;
-
-// Of `NAME:\tTEXT`.
-const char* text_of(const char* line, const char* name) {
-  const size_t size = strlen(name);
-  return begins_with(line, name) && line[size] == ':' ? line + size + 2 : nullptr;
-}
-
-Text status_of(long id, const char* name) {
-  Text path;
-  Text found;
-  path << "/proc/" << id << "/status";
-  Lines lines(path.c_str());
-  while (const char* line = lines.next()) {
-    if (const char* text = text_of(line, name)) found << text;
-  }
-  return found;
-}
 
 const char* wanted(const char* key, uint64_t thread) {
   const char* own = find_note(*image, key, thread);
@@ -157,7 +137,7 @@ bool has_no_more(uint64_t thread) {
 
 void add_line(const char* line, uint64_t thread, NotesWriter& notes) {
   for (const char* name : lines_of_status) {
-    const char* text = text_of(line, name);
+    const char* text = text_of_status(line, name);
     if (text == nullptr) continue;
     const char* first = thread == 0 ? nullptr : find_note(notes.tables(), name);
     if (first == nullptr || !same_line(first, text)) notes.add(name, thread, text);
@@ -191,10 +171,9 @@ void add_notes(const Stopped& stopped, NotesWriter& notes) {
 void check(const Tables& tables, Trouble& trouble, Text& missing) {
   if (find_note(tables, "Uid") == nullptr) return;  // an older Backstay wrote it
   image = &tables;
-  death_signal = number("parent_death_signal", 0, usual_death);
-  dumpable = number("dumpable", 0, 1) == 1 ? 1 : 0;
   const Capabilities now;
-  if (now.may(CAP_SETUID) && now.may(CAP_SETGID)) return;
+  const bool may = now.may(CAP_SETUID) && now.may(CAP_SETGID);
+  const bool has_mpi = find_note(tables, "mpi") != nullptr;
   const Text user = status_of(sys_thread_id(), "Uid");
   const Text group = status_of(sys_thread_id(), "Gid");
   uint32_t ids[4] = {};
@@ -202,13 +181,14 @@ void check(const Tables& tables, Trouble& trouble, Text& missing) {
   const bool is_root = ids[0] == 0 || ids[1] == 0 || ids[2] == 0;
   for (const Thread& thread : tables.threads) {
     const char* before = wanted("Uid", thread.tid);
-    may_change_ids = may_change_ids && same_line(before, user.c_str()) &&
-                     same_line(wanted("Gid", thread.tid), group.c_str());
-    if (may_change_ids) continue;
-    const bool gave_up = !same_line(before, wanted("companion.Uid", 0));
-    if (!is_root && !gave_up) continue;
+    const bool same =
+        same_line(before, user.c_str()) && same_line(wanted("Gid", thread.tid), group.c_str());
+    const bool gave_up = !same && !same_line(before, wanted("companion.Uid", 0));
+    may_change_ids = may_change_ids && (same || may);
+    if (may ? !(gave_up && has_mpi) : same || (!is_root && !gave_up)) continue;
     trouble << "the program had given up rights and ran as user " << read_decimal(before)
-            << ", which only root can make it again: give the command as root";
+            << (may ? ": the threads of its MPI would have them again"
+                    : ", which only root can make it again: give the command as root");
     return;
   }
   if (!may_change_ids) missing << "user and group ids";
@@ -233,6 +213,9 @@ void take(uint64_t thread) {
   }
   const uint64_t slack = number("timer_slack", thread, usual_slack);
   if (slack != usual_slack) system_call(__NR_prctl, PR_SET_TIMERSLACK, static_cast<long>(slack));
+  if (thread != image->identity.pid) return;
+  const uint64_t signal = number("parent_death_signal", 0, usual_death);
+  system_call(__NR_prctl, PR_SET_PDEATHSIG, static_cast<long>(signal));
 }
 
 void take_as_control() {
@@ -240,12 +223,14 @@ void take_as_control() {
   const uint64_t thread = number(control, 0, image->identity.pid);
   may_change_ids = may_change_ids && Capabilities().may(CAP_SETUID);
   take(thread);
+  become_dumpable();
+  image = nullptr;
+  arena::end();
 }
 
-void complete() {
+void become_dumpable() {
   if (image == nullptr) return;
-  system_call(__NR_prctl, PR_SET_PDEATHSIG, static_cast<long>(death_signal));
-  system_call(__NR_prctl, PR_SET_DUMPABLE, dumpable);
+  system_call(__NR_prctl, PR_SET_DUMPABLE, number("dumpable", 0, 1) == 1 ? 1 : 0);
 }
 
 }  // namespace backstay::image::rights

@@ -19,7 +19,10 @@ void check(const Tables& tables, Trouble& trouble, Text& missing);
 void give(long descriptor);
 // The calling thread takes those of this thread of the image. After all that needs more.
 void take(uint64_t thread);
-void take_as_control();  // the control thread: what it had itself
-void complete();         // the first thread, once all have theirs
+// Of other ids the kernel takes it away; so the first thread does this once all others have theirs.
+void become_dumpable();  // or not, as the process was
+// The control thread, at the very end: what it had itself. The image is not needed any more: the
+// memory of its tables counts among what the program's limits allow.
+void take_as_control();
 
 }  // namespace backstay::image::rights
