@@ -222,7 +222,7 @@ void describe_areas(Tables& tables, Watching watching, Trouble& trouble) {
     char* end = line;
     while (end + 1 != map.end() && *end != '\n') ++end;
     *end = 0;
-    const bool counts = read_mapping(line, mapping);
+    const bool counts = read_mapping(line, mapping) && mapping.is_programs();
     line = end + 1;
     if (!counts) continue;
     if (trouble.empty()) contents.before(mapping.start, trouble);

@@ -15,21 +15,21 @@ struct Mapping {
 
   bool is_deleted() const { return ends_with(name, " (deleted)"); }
   bool is_path() const { return name[0] == '/'; }
+  // Not the boot program's window, and not the kernel's page at the very top.
+  bool is_programs() const { return !in_window(start, end) && !same_text(name, "[vsyscall]"); }
 };
 
-// False: what this line of the map names is the boot program's window, or the kernel's page at the
-// very top.
 bool read_mapping(const char* line, Mapping& mapping);
 
-// Calls visit(const Mapping&) for each other mapping, in the order of addresses. False where the
-// map cannot be read. A visit that changes the map sees parts of it twice, or not at all.
+// Calls visit(const Mapping&) for each mapping of the program, in the order of addresses. False
+// where the map cannot be read. A visit that changes the map sees parts of it twice, or not at all.
 template <typename Visit>
 bool each_mapping(Visit visit) {
   Lines lines("/proc/self/maps");
   if (!lines.good()) return false;
   while (const char* line = lines.next()) {
     Mapping mapping;
-    if (read_mapping(line, mapping)) visit(mapping);
+    if (read_mapping(line, mapping) && mapping.is_programs()) visit(mapping);
   }
   return true;
 }
