@@ -77,12 +77,12 @@ Written::Fates Written::take_fates() {
   const std::uint64_t locked = std::min(all.locked, all.real.files);
   const std::pair<std::uint64_t, const char*> reasons[] = {
       {locked,
-       "locked while they were open, as HDF5 does (HDF5_USE_FILE_LOCKING=FALSE in the program's "
-       "environment keeps it from that)"},
+       "locked while open, as HDF5 does (HDF5_USE_FILE_LOCKING=FALSE in the program's environment "
+       "keeps it from that)"},
       {all.native,
-       "opened to be changed where they are, for appending, or by several processes, as by MPI-IO"},
+       "opened to be changed in place, for appending, or by several processes, as MPI-IO does"},
       {all.real.files - locked, "mapped, or open while the program started another process"},
-      {all.direct.files, "below 256 KiB, or brought to their places by the program itself"}};
+      {all.direct.files, "below 256 KiB, or brought home by the program itself"}};
   std::string words;
   for (const auto& [count, why] : reasons)
     if (count > 0) words += fmt::format("{}{} {}", words.empty() ? "" : "; ", count, why);
