@@ -2,7 +2,9 @@
 --capture-files`, with the real library, and is killed in the middle of a file.
 """
 
+import re
 import shutil
+import sys
 
 import pytest
 from loaded import compiled
@@ -93,6 +95,40 @@ def test_a_pattern_that_fits_no_file_is_told(world):
     assert wrong.returncode == 0 and told in wrong.stderr, wrong.stderr
 
 
+UNFIT = """
+import fcntl, os, sys
+name, how = "out/a.restart", sys.argv[1]
+if how == "locked":
+    with open(name, "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(bytes(600_000))
+elif how == "opened":
+    open("out/a", "wb").write(b"x")
+    os.rename("out/a", name)
+    to = os.open(name, os.O_RDWR)
+    os.write(to, bytes(600_000))
+elif how == "below":
+    open(name, "wb").write(b"x")
+for number in range(4 if how == "fit" else 0):
+    open(f"out/{number}.restart", "wb").write(bytes(600_000))
+"""
+
+
+def test_why_no_file_was_captured_is_told_and_how_many_were(world):
+    """The reason that counts; each command tells of its own files."""
+    (world.folder / "out").mkdir()
+    told = "no file was captured; of those that fit --capture-files: 1 "
+    for how, says in (("locked", told + "locked while open, as HDF5 does"),
+                      ("opened", told + "opened to be changed in place"),
+                      ("below", told + "below 256 KiB"),
+                      ("fit", "4 files captured, 2.4 MB, all at their places"),
+                      ("none", "no file was captured: none of 256 KiB")):
+        done = world.run("run", "--job", "a", "--capture-files", "out/*.restart", "--",
+                         sys.executable, "-c", UNFIT, how)
+        assert done.returncode == 0 and f"backstay run: {says}" in done.stderr, done
+        assert done.stderr.count("backstay run: ") == 1, done.stderr
+
+
 def test_versions_that_cannot_be_written_are_told(world):
     """Files go to their places all the same. The pattern is not to blame."""
     program = world.folder / "writer"
@@ -100,7 +136,9 @@ def test_versions_that_cannot_be_written_are_told(world):
     (world.folder / "out").mkdir()
     run = ("run", "--capture-files", "out/*.restart", "--", program)
     first = world.run(*run)
-    assert first.returncode == 0 and first.stderr == "", first.stderr
+    assert first.returncode == 0 and first.stderr.count("\n") == 1, first.stderr
+    assert re.fullmatch(r"backstay run: \d+ files? captured, [\d.]+ MB, (all )?at (its|their) "
+                        r"places?\n", first.stderr), first.stderr
     (versions,) = world.dir.glob("writer.files.*")
     for number in range(2, 9):
         (versions / f"v{number:016}").touch()

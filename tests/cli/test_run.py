@@ -159,6 +159,27 @@ def test_a_launcher_without_a_program_says_so(world):
     assert done.returncode == 2 and "is its path right?" in done.stderr and "--job" in done.stderr
 
 
+@pytest.mark.skipif(not shutil.which("mpirun.openmpi"), reason="Open MPI is missing")
+def test_a_launcher_that_starts_nothing_is_not_tried_again_and_its_words_stand_alone(world):
+    run = ("run", "--job", "a", "--retries", 1)
+    many = ("--", "mpirun.openmpi", "-n", 1000, "true")
+    alone = world.run(*run, *many)
+    assert alone.returncode != 0 and "not enough slots" in alone.stderr, alone
+    assert "backstay" not in alone.stderr and alone.stderr.count("not enough slots") == 1
+    assert [one["event"] for one in events(world.run(*run, "--json", *many).stderr)] == [
+        "not_started", "end"]
+    failed = world.run(*run, "--", "mpirun.openmpi", "--oversubscribe", "-n", 2, "false")
+    assert "restart 1 of 1" in failed.stderr, failed.stderr
+
+
+def test_sigpipe_does_what_it_did_before(world):
+    program = script(world, "grep SigIgn /proc/self/status\n")
+    for ignored in (False, True):
+        done = world.run("run", "--", program, restore_signals=not ignored)
+        mask = int(done.stdout.split()[1], 16)
+        assert bool(mask & 1 << (signal.SIGPIPE - 1)) == ignored, done
+
+
 def test_a_program_that_does_not_exist_is_not_retried(world):
     done = world.run("run", "--job", "x", "--", "/nowhere/program")
     assert done.returncode == 127 and "/nowhere/program" in done.stderr and "restart" not in done.stderr

@@ -120,7 +120,6 @@ class Runner {
   bool files_are_home();
   std::optional<std::string> why_no_files_version() const;
   void say_what_was_captured(bool succeeded) const;
-  void say_that_nothing_was_captured(const std::string& reasons) const;
   bool launcher_has_refused() const;
   int finish(int code);
   void requeue();

@@ -126,36 +126,30 @@ std::optional<std::string> Runner::why_no_files_version() const {
   return made;
 }
 
+// A pattern that fits no file would go unnoticed until a restart finds nothing.
 void Runner::say_what_was_captured(bool succeeded) const {
   const bool through_pool = options_.capture.any() && config_.capture.close != "home";
   if (!through_pool || hosts_ || options_.quiet || first_began_ns_ == 0 || busy_) return;
   const auto [captured, words] = take_fates(config_, job_);
-  if (captured > 0)
-    say("captured_files",
-        fmt::format("{}, {}", words, captured == 1 ? "at its place" : "all at their places"),
-        {{"files", captured}});
-  else if (succeeded)
-    say_that_nothing_was_captured(words);
-}
-
-// A pattern that fits no file would go unnoticed until a restart finds nothing.
-void Runner::say_that_nothing_was_captured(const std::string& reasons) const {
   const Newest newest = newest_version(config_, client::files_job_name(job_), nullptr);
-  if (newest.captured_ns >= first_began_ns_) return;
-  if (const auto why = why_no_files_version()) {
-    if (why->empty()) return;
+  const bool is_version = newest.captured_ns >= first_began_ns_;
+  const auto why = is_version ? std::optional<std::string>("") : why_no_files_version();
+  if (why && !why->empty() && succeeded)
     say("nothing_captured",
         "captured files went to their places directly, as none could be written as a version: " +
             *why);
-    return;
-  }
-  say("nothing_captured",
-      reasons.empty()
-          ? "no file was captured: none of 256 KiB or more that the program itself opened, wrote "
-            "and closed fits --capture-files (docs/guide/files.md)"
-          : fmt::format("no file was captured: of those that fit --capture-files {} "
-                        "(docs/guide/files.md#what-is-not-captured)",
-                        reasons));
+  else if (captured > 0)
+    say("captured_files",
+        fmt::format("{}, {}", words, captured == 1 ? "at its place" : "all at their places"),
+        {{"files", captured}});
+  else if (!why && succeeded)
+    say("nothing_captured",
+        words.empty()
+            ? "no file was captured: none of 256 KiB or more that the program itself opened, wrote "
+              "and closed fits --capture-files (docs/guide/files.md)"
+            : fmt::format("no file was captured; of those that fit --capture-files: {} "
+                          "(docs/guide/files.md#what-is-not-captured)",
+                          words));
 }
 
 int Runner::finish(int code) {
