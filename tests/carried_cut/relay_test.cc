@@ -77,6 +77,28 @@ constexpr auto stop = cut::Order::What::stop;
 constexpr auto save = cut::Order::What::save;
 constexpr auto go_on = cut::Order::What::go_on;
 
+TEST_F(Relay, SaysWhatACutWaitsFor) {
+  EXPECT_FALSE(relay.under_way(now));
+  order(run_on);
+  EXPECT_EQ(relay.under_way(now)->rank, 2U);  // has not answered
+  cut::Report waits = answer(1);
+  waits.reached = 0;
+  waits.clocks = {{5, 8, 8}};
+  report(2, waits);  // in a call that rank 3 has not begun
+  waits.clocks = {{5, 7, 7}};
+  report(3, waits);
+  hear(0, cut::as_messages(cut::Order{9, run_on, 2, {{5, 8}}, {}, 0})->front());
+  waits.round = 2;
+  report(3, waits);
+  waits.clocks = {{5, 8, 8}};
+  report(2, waits);
+  const auto it = relay.under_way(7'200'000'000);
+  EXPECT_EQ(it->rank, 3U);
+  EXPECT_EQ(it->seconds, 7.2);
+  EXPECT_EQ(it->awaits, "rank 3 (n1) has not come to a call that other ranks are in for 7 s");
+  order(cut::Order::What::give_up);
+}
+
 TEST_F(Relay, OrdersGoDownAndOneReportOfAllGoesUp) {
   order(run_on);
   report(2, answer(1));

@@ -25,6 +25,11 @@ class Log {
                     R"({{"rank":1,"begin_ns":{},"end_ns":{}}}])",
                     version, ns(at - waited_s), ns(at), ns(at - waited_s), ns(at - waited_s)));
   }
+  Log& cut(const char* run, int from, int to, bool saved) {
+    add("cut_begin", run, from, R"(,"cut":9)");
+    return add("cut_end", run, to,
+               fmt::format(R"(,"cut":9,"saved":{},"seconds":{}.0)", saved, to - from));
+  }
   Log& level(const char* name, const char* run, int at, int version) {
     return add(name, run, at, fmt::format(R"(,"version":{})", version));
   }
@@ -59,6 +64,30 @@ class Log {
 };
 
 const FirstDue daly{"daly", 131, 86400};
+
+TEST(RunSummary, AWaitForACutBeginsWithIt) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .cut("a", 150, 170, true)
+                           .captured("a", 171, 1, 2)
+                           .cut("a", 200, 210, false)
+                           .captured("a", 220, 2, 1)
+                           .finished("a", 300)
+                           .read();
+  EXPECT_EQ(summary.waited_s, 21 + 10 + 1);
+  EXPECT_THAT(sentences(summary, daly, {}),
+              Contains("the program waited 16 % of its time for them, 21 s at most (for 1)"));
+  const auto forked =
+      Log()
+          .begin("a", 100)
+          .cut("a", 150, 190, true)
+          .add("captured", "a", 190,
+               R"(,"version":1,"ranks":[{"rank":0,"begin_ns":152000000000,"end_ns":190000000000,)"
+               R"("stopped_ns":1000000000,"by":"fork"}])")
+          .finished("a", 300)
+          .read();
+  EXPECT_EQ(forked.waited_s, 3);
+}
 
 TEST(RunSummary, OfARunWithoutTrouble) {
   const auto summary = Log()

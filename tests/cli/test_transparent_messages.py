@@ -3,6 +3,7 @@ two calls of MPI that belong together, and a restart goes on with the second one
 """
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from conftest import PROGRAM
 from processes import wait_for
 from ranks import HERE, line, newest, wait_for_version
 from transparent import (  # noqa: F401 (some are fixtures)
-    LIVES, nothing_is_left, processes_of, seed, start)
+    LIVES, nothing_is_left, processes_of, seed, start, status_of)
 
 if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
@@ -23,8 +24,8 @@ launchers = pytest.mark.parametrize("launcher", HERE)
 scenarios = pytest.mark.parametrize("scenario", SCENARIOS)
 
 
-def between(launcher):
-    path = Path(PROGRAM).resolve().parents[2] / f"tests/capture_cut/between.{launcher}"
+def between(launcher, name="between"):
+    path = Path(PROGRAM).resolve().parents[2] / f"tests/capture_cut/{name}.{launcher}"
     if not path.exists():
         pytest.skip(f"{path} was not built")
     return path
@@ -82,3 +83,24 @@ def test_it_goes_on_there_under_the_other_mpi(world, launcher, scenario):
         running = begin(world, other, program, scenario, out)
         told = ends_right(world, running, path)
     assert "whose launcher has started it" in told, told
+
+
+@launchers
+def test_a_long_cut_says_for_whom_it_waits(world, launcher):
+    """Rank 0 computes for 10 s, and rank 1 is in a call with it."""
+    running = start(world, line(launcher, 4, between(launcher, "held"), 9, 10000),
+                    "--job", "app", "--interval", 0.1)
+
+    def cut():
+        return status_of(world, "app").get("cut") or {"seconds": 0}
+
+    wait_for(lambda: running.poll() is not None or cut()["seconds"] > 1, "a cut")
+    seen = cut()
+    assert seen["rank"] == 0 and seen["awaits"].startswith("rank 0 ("), seen
+    for command in (["status"], ["top", "--count", 1]):
+        assert "note: a cut is under way for" in world.run(*command).stdout
+    wait_for(lambda: running.poll() is not None or cut()["seconds"] > 7.5, "a long cut")
+    running.terminate()
+    told = running.communicate(timeout=60)[1]
+    assert "a cut is under way, and ranks wait for it: rank 0 (" in told, told
+    assert re.search(r"s at most \(for 1\)", told), told

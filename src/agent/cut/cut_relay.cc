@@ -70,6 +70,7 @@ bool CutRelay::begin(const Order& order) {
   if (active_) end({cut_, Code::again, "another cut has begun"});
   cut_ = order.cut;
   active_ = true;
+  began_ns_ = now_ns_;
   order_ = {};
   order_.what = Order::What::give_up;  // none was handed on yet
   own_ = below_ = {};
@@ -173,13 +174,51 @@ std::string CutRelay::say_late(Rank rank, std::uint32_t seconds) const {
   return fmt::format("rank {} ({}) {} for {} s", rank, facts_.host, what, seconds);
 }
 
-void CutRelay::find_late(std::uint32_t seconds) {
+// Other ranks are in a call that it has not begun.
+bool CutRelay::is_behind(const Report* report) const {
+  if (report == nullptr) return true;
+  return std::ranges::any_of(report->clocks, [this](const cut::Clock& clock) {
+    return std::ranges::any_of(order_.targets, [&clock](const Order::Target& target) {
+      return target.communicator == clock.communicator && clock.least < target.clock;
+    });
+  });
+}
+
+// Of several: one that is behind, as the others may be late for its sake.
+std::optional<Rank> CutRelay::late_rank() const {
+  std::optional<Rank> late;
   for (const Rank rank : ranks_) {
-    if (is_late(own_.of(rank))) return refuse(cut_, Code::again, say_late(rank, seconds));
+    const Report* report = own_.of(rank);
+    if (!is_late(report)) continue;
+    if (is_behind(report)) return rank;
+    if (!late) late = rank;
   }
-  for (const NodeId child : links_.children) {
-    if (!is_late(below_.of(child))) continue;
-    out_.emplace_back(TellAgent{child, wire::peer::WhoIsLate{cut_, seconds}});
+  return late;
+}
+
+std::optional<NodeId> CutRelay::late_child() const {
+  const auto late = std::ranges::find_if(
+      links_.children, [this](NodeId child) { return is_late(below_.of(child)); });
+  return late == links_.children.end() ? std::nullopt : std::optional(*late);
+}
+
+std::optional<CutRelay::UnderWay> CutRelay::under_way(std::uint64_t now_ns) const {
+  if (!active_) return std::nullopt;
+  const double seconds = 1e-9 * static_cast<double>(now_ns - std::min(began_ns_, now_ns));
+  UnderWay it{cut_, seconds, late_rank(), "messages between ranks are on their way"};
+  if (it.rank) {
+    it.awaits = say_late(*it.rank, static_cast<std::uint32_t>(seconds));
+  } else if (const auto child = late_child()) {
+    it.awaits =
+        fmt::format("a rank of node {}, or of one below it in the tree, is awaited", *child);
+  }
+  return it;
+}
+
+void CutRelay::find_late(std::uint32_t seconds) {
+  if (const auto rank = late_rank()) return refuse(cut_, Code::again, say_late(*rank, seconds));
+  if (const auto child = late_child()) {
+    out_.emplace_back(TellAgent{*child, wire::peer::WhoIsLate{cut_, seconds}});
     return;
   }
   refuse(cut_, Code::again,

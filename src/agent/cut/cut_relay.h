@@ -92,6 +92,15 @@ class CutRelay {
   void on(NodeId from, const wire::CutOver& over);
   void on(NodeId from, const wire::peer::WhoIsLate& who);
 
+  // For who asks what a cut waits for.
+  struct UnderWay {
+    cut::CutNumber cut = 0;
+    double seconds = 0;
+    std::optional<Rank> rank;  // of this node
+    std::string awaits;        // a sentence about that one, or about others
+  };
+  std::optional<UnderWay> under_way(std::uint64_t now_ns) const;
+
   // Reports what has changed, and does what time asks for.
   void pump();
   std::uint64_t wakes_at_ns() const { return lead_ ? lead_->wakes_at_ns() : never_ns; }
@@ -115,6 +124,9 @@ class CutRelay {
   cut::Report digest(const cut::Report& all) const;
   void find_late(std::uint32_t seconds);
   bool is_late(const cut::Report* report) const;
+  bool is_behind(const cut::Report* report) const;
+  std::optional<Rank> late_rank() const;
+  std::optional<NodeId> late_child() const;
   std::string say_late(Rank rank, std::uint32_t seconds) const;
   void refuse(cut::CutNumber cut, Code code, const std::string& why);
   void fail(Code code, const std::string& why);
@@ -139,6 +151,7 @@ class CutRelay {
 
   cut::CutNumber cut_ = 0;  // the present one, or the last
   bool active_ = false;
+  std::uint64_t began_ns_ = 0;
   cut::Order order_;  // the last one
   cut::Reports own_;
   cut::Reports below_;

@@ -154,6 +154,8 @@ class Job final : private RunEvents, private RedundancyEvents {
   const JobState& state() const { return state_; }
   wire::LevelIs level_of(VersionNumber version) const { return levels_.level_of(version); }
   bool stop_requested() const { return page_->stop_requested(); }
+  // For status.
+  friend std::optional<CutRelay::UnderWay> cut_under_way(const Job& job);
 
  private:
   struct Newcomer {  // that waits until its run can begin

@@ -23,6 +23,10 @@ CutRelay* Job::cuts() {
   return cuts_.get();
 }
 
+std::optional<CutRelay::UnderWay> cut_under_way(const Job& job) {
+  return job.cuts_ ? job.cuts_->under_way(job.state_.clock.monotonic_ns()) : std::nullopt;
+}
+
 std::optional<Status> Job::cut_message(Rank rank, const wire::Message& message) {
   CutRelay* relay = cuts();
   auto taken = relay == nullptr ? std::nullopt : relay->receive(rank, message);

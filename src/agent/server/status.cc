@@ -70,6 +70,14 @@ std::string home_note(const Job& job) {
                      files.warnings.empty() ? "" : "; " + files.warnings.back());
 }
 
+json cut_json(const std::optional<CutRelay::UnderWay>& cut) {
+  if (!cut) return nullptr;
+  return {{"cut", cut->cut},
+          {"seconds", cut->seconds},
+          {"rank", cut->rank ? json(*cut->rank) : json()},
+          {"awaits", cut->awaits}};
+}
+
 json processes_json(const JobState& state) {
   json out = json::array();
   for (const auto& [rank, link] : state.links) out.push_back({{"rank", rank}, {"pid", link.pid}});
@@ -77,6 +85,22 @@ json processes_json(const JobState& state) {
 }
 
 bool is_finished(const Job& job) { return job.state().finished && !job.runs(); }
+
+std::vector<std::string> notes_of(const Job& job, const std::string& cannot_save,
+                                  const std::optional<CutRelay::UnderWay>& cut) {
+  auto notes = is_finished(job) ? std::vector<std::string>() : job.state().notes;
+  for (const Warning& trouble : warnings(job.state())) {  // versions and members say the rest
+    const bool of_durable = trouble.kind == Warning::Kind::durable_unreadable ||
+                            trouble.kind == Warning::Kind::not_copied;
+    if (of_durable) notes.push_back(trouble.text);
+  }
+  if (const std::string left = home_note(job); !left.empty()) notes.push_back(left);
+  if (!cannot_save.empty()) notes.push_back("it cannot be saved now, because " + cannot_save);
+  if (cut) {
+    notes.push_back(fmt::format("a cut is under way for {:.1f} s: {}", cut->seconds, cut->awaits));
+  }
+  return notes;
+}
 
 json versions_json(const JobState& state) {
   std::set<VersionNumber> numbers;
@@ -94,15 +118,8 @@ json job_json(const Job& job, const Gathered* gathered) {
   if (gathered != nullptr) {
     for (const MemberSeen& member : gathered->members) members.push_back(member_json(job, member));
   }
-  auto notes = is_finished(job) ? std::vector<std::string>() : job.state().notes;
-  for (const Warning& trouble : warnings(job.state())) {  // versions and members say the rest
-    const bool of_durable = trouble.kind == Warning::Kind::durable_unreadable ||
-                            trouble.kind == Warning::Kind::not_copied;
-    if (of_durable) notes.push_back(trouble.text);
-  }
-  if (const std::string left = home_note(job); !left.empty()) notes.push_back(left);
   const std::string cannot_save = job.runs() ? job.state().cannot_save : "";  // not of ended ones
-  if (!cannot_save.empty()) notes.push_back("it cannot be saved now, because " + cannot_save);
+  const auto cut = cut_under_way(job);
   json refused;
   if (const auto& said = job.state().refused) {
     const double age_s =
@@ -123,7 +140,8 @@ json job_json(const Job& job, const Gathered* gathered) {
           {"refused", std::move(refused)},
           {"home", home_json(job.state().not_home)},
           {"cannot_save", cannot_save.empty() ? json() : json(cannot_save)},
-          {"notes", std::move(notes)},
+          {"cut", cut_json(cut)},
+          {"notes", notes_of(job, cannot_save, cut)},
           {"members", std::move(members)},
           {"members_left_out", gathered != nullptr ? gathered->left_out : 0},
           {"versions", versions_json(job.state())}};

@@ -53,6 +53,8 @@ class LogReader {
     if (kind == "run_begin") begin(run, at);
     if (kind == "attempt_ended") attempt_ended_ns_ = at;
     if (!runs_.contains(run)) return;
+    if (kind == "cut_begin") cuts_[at] = UINT64_MAX;
+    if (kind == "cut_end") cut_ended(event, at);
     if (kind == "captured") captured(event, run, at);
     if (kind == "restart_begin") standing_.reads(at);
     if (kind == "capture_begin" || kind == "captured" || kind == "run_end") standing_.computes();
@@ -72,6 +74,7 @@ class LogReader {
   RunSummary result() {
     summary_.runs = static_cast<unsigned>(runs_.size());
     summary_.versions = versions_.size();
+    summary_.cuts = cuts_.size();
     for (const auto& [name, run] : runs_) {
       const double s = seconds_between(run.begin_ns, run.end_ns);
       summary_.running_s += s;
@@ -112,18 +115,41 @@ class LogReader {
     if (failure_) counted_s_ = count_lost(failure_->begin_ns);
   }
 
+  // A rank may be held up as soon as its cut begins.
   void captured(const Json& event, const std::string& run, std::uint64_t at) {
     double longest_s = 0;
     std::uint64_t begin_ns = at;
     for (const Json& rank : event.value("ranks", Json::array())) {
       const std::uint64_t from = rank.value("begin_ns", at);
-      longest_s = std::max(longest_s, seconds_between(from, rank.value("end_ns", from)));
+      const std::uint64_t to = rank.value("by", "") == "fork"
+                                   ? from + rank.value("stopped_ns", std::uint64_t{0})
+                                   : rank.value("end_ns", from);
+      longest_s = std::max(longest_s, seconds_between(begin_of_wait(from), to));
       begin_ns = std::min(begin_ns, from);
     }
-    summary_.waited_s += longest_s;
-    summary_.longest_wait_s = std::max(summary_.longest_wait_s, longest_s);
+    add_wait(longest_s, event.at("version"));
     versions_[event.at("version")] = begin_ns;
     runs_[run].end_ns = std::max(runs_[run].end_ns, at);
+  }
+
+  std::uint64_t begin_of_wait(std::uint64_t capture_ns) const {
+    const auto next = cuts_.upper_bound(capture_ns);
+    if (next == cuts_.begin()) return capture_ns;
+    const auto& [begin_ns, end_ns] = *std::prev(next);
+    return capture_ns <= end_ns ? begin_ns : capture_ns;
+  }
+
+  // The wait for one that has saved is that for its version.
+  void cut_ended(const Json& event, std::uint64_t at) {
+    if (!cuts_.empty()) cuts_.rbegin()->second = at;
+    if (!event.value("saved", false)) add_wait(event.value("seconds", 0.0), 0);
+  }
+
+  void add_wait(double seconds, VersionNumber version) {
+    summary_.waited_s += seconds;
+    if (seconds <= summary_.longest_wait_s) return;
+    summary_.longest_wait_s = seconds;
+    summary_.longest_wait = version;
   }
 
   void lost(const std::string& run, std::uint64_t at) {
@@ -160,6 +186,7 @@ class LogReader {
   std::string last_run_;
   std::uint64_t attempt_ended_ns_ = 0;               // 0: the next attempt's run has begun
   std::map<VersionNumber, std::uint64_t> versions_;  // -> when its capture began
+  std::map<std::uint64_t, std::uint64_t> cuts_;      // begin -> end
   // Also versions of earlier runs. A version that needs older ones is local before it is captured.
   std::map<std::string, std::set<VersionNumber>> reached_;
   std::optional<Run> failure_;  // the last one, until a restart has brought something back
@@ -209,6 +236,12 @@ std::string restart_text(const RestartTimes& times) {
                      wait_text(times.all_s()), wait_text(times.noticing_s),
                      wait_text(times.launching_s), wait_text(times.init_s),
                      wait_text(times.reading_s));
+}
+
+std::string longest_text(const RunSummary& summary) {
+  if (summary.cuts == 0) return "";
+  if (summary.longest_wait == 0) return " (for a cut that was given up)";
+  return fmt::format(" (for {})", summary.longest_wait);
 }
 
 std::string shorter(const FirstDue& due) {
@@ -301,9 +334,9 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
                                 count_text(summary.versions, "version"),
                                 duration_text(summary.running_s), levels_text(summary),
                                 summary.newest, summary.newest_level));
-    lines.push_back(fmt::format("the program waited {} of its time for them, {} at most",
+    lines.push_back(fmt::format("the program waited {} of its time for them, {} at most{}",
                                 share_text(summary.waited_s, summary.running_s),
-                                wait_text(summary.longest_wait_s)));
+                                wait_text(summary.longest_wait_s), longest_text(summary)));
   }
   // A program that its user ends by a signal is saved first: no work is lost that was wanted.
   const bool ended_at_wish = end.exit_code == 128 + SIGTERM || end.exit_code == 128 + SIGINT;
@@ -324,6 +357,9 @@ nlohmann::ordered_json as_json(const RunSummary& summary) {
           {"durable", summary.reached.at("durable")},
           {"running_s", summary.running_s},
           {"waited_s", summary.waited_s},
+          {"longest_wait_s", summary.longest_wait_s},
+          {"longest_wait_version", summary.longest_wait},
+          {"cuts", summary.cuts},
           {"lost_s", summary.lost_s},
           {"restarting_s", summary.restarting.all_s()},
           {"noticing_s", summary.restarting.noticing_s},

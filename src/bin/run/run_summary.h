@@ -37,9 +37,12 @@ struct RunSummary {
   std::string newest_level;
   double running_s = 0;      // from the first rank that connected to the last that left
   double longest_run_s = 0;  // of one run
-  double waited_s = 0;       // the longest wait of a rank, for each version
+  double waited_s = 0;       // the longest wait of a rank, for each version; of MPI programs that
+                             // are not modified: each cut, from its begin on
   double longest_wait_s = 0;
   RestartTimes restarting;
+  std::uint64_t cuts = 0;
+  VersionNumber longest_wait = 0;  // which version that was; 0: a cut that was given up
   double lost_s = 0;    // of work that restarts did not bring back, or that is in no version
   std::string why_not;  // of the newest version that could not be captured
 };

@@ -30,6 +30,9 @@ using Json = nlohmann::ordered_json;
 constexpr double deserted_s = 10;     // for a launcher to notice a lost host by itself
 constexpr double after_signal_s = 5;  // for a launcher to end
 constexpr double srun_ends_s = 15;    // waits for all nodes, then tells Slurm of the step's end
+constexpr double long_cut_s = 5;      // is told
+constexpr double look_at_cut_s = 2;
+constexpr double cut_answer_s = 0.5;  // an agent that hangs keeps no signal waiting
 
 }  // namespace
 
@@ -180,6 +183,7 @@ void Runner::watch() {
     }
     look_at_hosts();
     look_at_ranks();
+    look_at_cut();
     copies_.step();
     if (system_clock().monotonic_ns() >= deadline_) escalate();
   }
@@ -204,8 +208,9 @@ void Runner::enter(Stage stage) {
 double Runner::wait_s() const {
   const double hosts_s = hosts_ ? hosts_->next_step_s() : -1;
   const double copies_s = copies_.next_step_s();
-  const double step_s =
+  double step_s =
       hosts_s < 0 || copies_s < 0 ? std::max(hosts_s, copies_s) : std::min(hosts_s, copies_s);
+  if (options_.transparent && (step_s < 0 || step_s > look_at_cut_s)) step_s = look_at_cut_s;
   if (deadline_ == no_deadline) return step_s;
   const std::uint64_t now = system_clock().monotonic_ns();
   const double left_s = deadline_ > now ? static_cast<double>(deadline_ - now) * 1e-9 : 0;
@@ -224,6 +229,18 @@ void Runner::look_at_ranks() {
   if (!loss) return;
   deserted_ = fmt::format("{}, and the launcher lets the others run; it is ended", loss->text());
   enter(Stage::deserted);
+}
+
+// Of an agent on this host.
+void Runner::look_at_cut() {
+  const std::uint64_t now = system_clock().monotonic_ns();
+  if (!options_.transparent || now < look_at_cut_ns_) return;
+  look_at_cut_ns_ = deadline_in(look_at_cut_s);
+  const Json job = our_run(cut_answer_s);
+  const Json cut = job.is_object() ? job.value("cut", Json()) : Json();
+  if (!cut.is_object() || cut.value("seconds", 0.0) < long_cut_s) return;
+  if (std::exchange(told_cut_, cut.value("cut", std::uint64_t{0})) == told_cut_) return;
+  say("cut", fmt::format("a cut is under way, and ranks wait for it: {}", cut.value("awaits", "")));
 }
 
 bool Runner::ask(bool stop) const {

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "base/config.h"
+#include "bin/parts/agent_link.h"
 #include "bin/parts/capture.h"
 #include "bin/run/child.h"
 #include "bin/run/copy_lines.h"
@@ -99,6 +100,7 @@ class Runner {
   void escalate();
   void look_at_hosts();
   void look_at_ranks();
+  void look_at_cut();
   bool another_run_lives();
   Status end_all(const RanksAlive& alive) const;
   Newest newest() const;
@@ -113,7 +115,7 @@ class Runner {
   void say_what_is_not_saved() const;
   FirstDue first_due() const;
   // The summary, from the job's log on this node, of the runs that we have started.
-  nlohmann::ordered_json our_run() const;
+  nlohmann::ordered_json our_run(double patience_s = answer_timeout_s) const;
   bool stop_was_asked() const;
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
@@ -132,6 +134,8 @@ class Runner {
   std::optional<LauncherKind> launcher_;
   std::optional<LauncherKind> companions_of_;  // the launcher starts each with a companion
   std::unique_ptr<meet::Server> meeting_;      // of the present attempt
+  std::uint64_t look_at_cut_ns_ = 0;           // when that is due again
+  std::uint64_t told_cut_ = 0;                 // the last one that takes long
   std::string deserted_;                       // why the launcher is in the stage of that name
   CopyLines copies_;                           // ends before hosts_
   const OutputFile output_{STDOUT_FILENO};     // as it was before the first attempt

@@ -50,8 +50,8 @@ FirstDue Runner::first_due() const {
 
 // Ranks of one of our runs were the last that connected to the agent: its log tells of them, or
 // will. Else null.
-Json Runner::our_run() const {
-  auto agent = AgentLink::connect(config_);
+Json Runner::our_run(double patience_s) const {
+  auto agent = AgentLink::connect(config_, patience_s);
   if (!agent.ok()) return nullptr;
   const auto status = agent->status();
   if (!status.ok()) return nullptr;
