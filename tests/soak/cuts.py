@@ -55,7 +55,10 @@ def play(options, ranks, cuts, folder):
         if now > count:
             count, since = now, time.monotonic()
     (folder / "go").touch()
-    output, _ = running.communicate(timeout=SILENCE_S)
+    try:
+        output, _ = running.communicate(timeout=SILENCE_S)
+    finally:
+        running.kill()
     saved, why = ended(folder)
     if running.returncode != 0 or f"{ranks} ranks, 0 wrong" not in output or len(saved) < cuts:
         sys.exit(f"FAILED: {len(saved)} cuts, exit code {running.returncode}, {set(why)}\n{output}")
