@@ -73,7 +73,8 @@ def test_a_program_behind_timeout_is_told_where_that_belongs(world):
     running.send_signal(signal.SIGUSR1)
     assert "asked the program" in running.stderr.readline()
     first = running.stderr.readline()
-    assert re.search(r"its child \d+ \([^)]+\) runs: put timeout before `backstay run`", first), first
+    wanted = r"its child \d+ \([^)]+\) runs: put timeout before `backstay run`"
+    assert re.search(wanted, first), first
     (world.folder / "on").touch()
     _, told = running.communicate(timeout=60)
     assert running.returncode == 0, told
