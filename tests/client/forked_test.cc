@@ -17,13 +17,13 @@
 namespace backstay::client::test {
 namespace {
 
-std::string message() { return backstay_error_message(); }
+std::string why_not() { return backstay_error_message(); }
 
 class Forked : public testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(backstay_init(world_.config().c_str()), BACKSTAY_OK); }
   void TearDown() override {
-    EXPECT_EQ(backstay_finalize(), BACKSTAY_OK) << message();
+    EXPECT_EQ(backstay_finalize(), BACKSTAY_OK) << why_not();
     agent_.stop();
     EXPECT_EQ(agent_.problem(), "");
   }
@@ -55,12 +55,12 @@ TEST_F(Forked, AChildIsRefusedAndHoldsNoConnection) {
   const auto body = [&]() -> int {
     if (sockets().size() + 1 != mine.size()) return 1;
     if (backstay_unprotect("u") != BACKSTAY_ESTATE) return 2;
-    if (message().find("another job.name") == std::string::npos) return 3;
+    if (why_not().find("another job.name") == std::string::npos) return 3;
     if (backstay_due() != 0 || backstay_finalize() != BACKSTAY_ESTATE) return 4;
     return 0;
   };
   EXPECT_EQ(child_status({&agent_}, body), 0);
-  EXPECT_EQ(backstay_checkpoint(), BACKSTAY_OK) << message();
+  EXPECT_EQ(backstay_checkpoint(), BACKSTAY_OK) << why_not();
 }
 
 TEST_F(Forked, AChildMayStartASessionOfItsOwn) {
@@ -72,7 +72,7 @@ TEST_F(Forked, AChildMayStartASessionOfItsOwn) {
     return backstay_finalize() == BACKSTAY_OK ? 0 : 3;
   };
   EXPECT_EQ(child_status({&agent_, &agent}, body), 0);
-  EXPECT_EQ(backstay_checkpoint(), BACKSTAY_OK) << message();
+  EXPECT_EQ(backstay_checkpoint(), BACKSTAY_OK) << why_not();
 }
 
 // --- signals -------------------------------------------------------------------------------------
