@@ -347,8 +347,8 @@ std::string Runner::why_in_vain() const {
 }
 
 // It has ended by itself, has waited for no child, and no rank has connected: it would end so
-// again, and has said why. srun starts its ranks without a child, and ranks on other hosts alone are
-// no children of its either.
+// again, and has said why. srun starts its ranks without a child, and ranks on other hosts alone
+// are no children of its either.
 bool Runner::launcher_has_refused() const {
   const bool has_children =
       launcher_ && *launcher_ != LauncherKind::slurm && (!hosts_ || hosts_->runs_here());
