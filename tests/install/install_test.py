@@ -150,8 +150,9 @@ def with_python_commands(prefix: Path, scratch: Path) -> None:
     if not written:
         sys.exit(f"backstay export wrote nothing:\n{said}")
     own = prefix / "lib/backstay/venv"
-    seen = run([own / "bin/python", "-c", "import sys; print(*sys.path)"], env=env, cwd="/")
-    assert all(str(own) in one for one in seen.split() if one.endswith("-packages")), seen
+    seen = run([own / "bin/python", "-c", "import sys; print(*sys.path, sep='\\n')"], env=env,
+               cwd="/")
+    assert all(str(own) in one for one in seen.splitlines() if one.endswith("-packages")), seen
     page = scratch / "explore.html"
     run([prefix / "bin/backstay", "plan", "explore", "-o", page], env=env, cwd="/")
     assert page.stat().st_size > 1_000_000, "a page without plotly.js or without its own scripts"
