@@ -104,9 +104,10 @@ class State(Cut):
 
     def within(self, limit, check):
         """In a process that may have so many descriptors, and no more."""
+        cleanups = self._cleanups  # the parent's; its folder stays while they are there
         child = os.fork()
         if child == 0:
-            self._cleanups.clear()  # the parent does what it has begun
+            self._cleanups = []
             code = 1
             try:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
@@ -117,6 +118,7 @@ class State(Cut):
             self.doCleanups()  # no program outlives its test
             os._exit(code)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self._cleanups = cleanups
 
     def test_numbers_just_below_the_limit(self):
         holds = "r, w = os.pipe()\na = os.open('/dev/null', 0); os.dup2(a, {}); os.close(a)"

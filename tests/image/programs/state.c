@@ -279,7 +279,9 @@ NUMBER(file_lock, opened(path, fd, 0) && opened(path, fd + 1, 0) && flock(*fd, L
 NUMBER(lease, opened(path, fd, 0) && fcntl(*fd, F_SETLEASE, F_WRLCK) == 0, fcntl(*fd, F_GETLEASE))
 NUMBER(owner, pipe(fd) == 0 && fcntl(*fd, F_SETOWN, getpid()) == 0,
        fcntl(*fd, F_GETOWN) == getpid())
-NUMBER(owner_signal, pipe(fd) == 0 && fcntl(*fd, F_SETSIG, SIGUSR1) == 0, fcntl(*fd, F_GETSIG))
+NUMBER(owner_signal,
+       pipe(fd) == 0 && fcntl(*fd, F_SETOWN, getpid()) == 0 && fcntl(*fd, F_SETSIG, SIGUSR1) == 0,
+       fcntl(*fd, F_GETSIG))
 NUMBER(pipe_size, pipe(fd) == 0 && fcntl(*fd, F_SETPIPE_SZ, 1 << 18) > 0, fcntl(*fd, F_GETPIPE_SZ))
 PROBE(packet_pipe, pipe2(fd, O_DIRECT | O_NONBLOCK) == 0 && (packets(fd, (char[128]){0}), 1),
       packets(fd, to))
