@@ -31,7 +31,7 @@ constexpr std::string_view versions = "Look at versions";
 constexpr std::string_view machine = "This machine";
 constexpr std::string_view about = "About Backstay";
 
-// What it is asked for becomes `--help` (as_help) before it comes here, but for its own help.
+// This command only shows its own help: as_help() has made `--help` of every other question.
 Action declare_help(CLI::App& app) {
   app.footer(
       "Examples:\n"
@@ -84,7 +84,7 @@ std::size_t help_columns() {
   return static_cast<std::size_t>(std::max(columns > 0 ? columns : terminal_columns(1), 50));
 }
 
-// What does not fit into a line goes on below where its text began, if there is room for
+// A line that is too long goes on below the place where its text began, if there is room for
 // `text_least`. Examples stay whole.
 std::string folded(const std::string& text, std::size_t columns) {
   constexpr std::size_t text_least = 24;

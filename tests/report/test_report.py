@@ -95,7 +95,7 @@ def test_a_restart_counts_from_the_failure_to_the_next_computing(made):
     text = page.render(made, spent, None, [])
     assert "starting the launcher" in text and '<td class="short">0.5 s</td>' in text
     assert as_data.of(made)["standing"][0]["seconds"] == pytest.approx(7.3, abs=1e-3)
-    # What came back is what had been started by hand: the pause between is none of the program's.
+    # The user started this run by hand: the pause before it is none of the program's.
     by_hand = [one if one["run"].endswith("0") else {**one, "run": "00000008" + one["run"][8:]}
                for one in log if one["event"] != "attempt_ended"]
     assert len(history.build("lj", sorted(by_hand, key=lambda one: one["t_ns"])).stands) == 1

@@ -9,6 +9,7 @@ Standard library only.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -50,7 +51,8 @@ def play(options, ranks, cuts, folder):
                                stderr=subprocess.STDOUT, text=True)
     count, since = 0, time.monotonic()
     while count < cuts and running.poll() is None and time.monotonic() - since < SILENCE_S:
-        time.sleep(0.2)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(timeout=0.2)
         now = len(ended(folder)[0])
         if now > count:
             count, since = now, time.monotonic()

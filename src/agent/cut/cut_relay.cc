@@ -184,7 +184,7 @@ bool CutRelay::is_behind(const Report* report) const {
   });
 }
 
-// Of several: one that is behind, as the others may be late for its sake.
+// A rank that is behind comes before the others: these may be late for its sake.
 std::optional<Rank> CutRelay::late_rank() const {
   std::optional<Rank> late;
   for (const Rank rank : ranks_) {

@@ -23,8 +23,8 @@ SavedProcess saved_process(const image::Image& image, Rank rank, std::uint64_t b
 std::string processes_text(std::vector<SavedProcess> processes);
 nlohmann::ordered_json processes_json(std::vector<SavedProcess> processes);
 
-// What it was and what a restart needs: a few lines, then a table of the files, before it one of
-// the map if that is wanted. `whose`: a line that says which of several it is; "" where it is the
+// Says what the process was and what a restart needs: a few lines, then the map if it is wanted,
+// then a table of the files. `whose`: a line that says which of several it is; "" where it is the
 // only one.
 std::string image_text(const image::Image& image, const std::string& whose, bool with_map);
 nlohmann::ordered_json image_json(const image::Image& image);

@@ -25,8 +25,8 @@ Status settle_captured_files(const Config& config, const std::string& job,
                              const std::function<void(const std::string&)>& tell,
                              const std::function<bool()>& go_on);
 
-// What became of files that fit the patterns of the job on this node, since this was asked before;
-// nothing where no collector lives.
+// Asks what became of files that fit the job's patterns on this node, since the last question. The
+// answer is empty if no collector lives.
 files::Fates take_fates(const Config& config, const std::string& job);
 
 }  // namespace backstay::bin

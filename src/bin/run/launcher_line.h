@@ -67,7 +67,7 @@ struct OtherHosts {
   bool oversubscribe = false;
 };
 Words with_hosts(const Words& words, const LauncherLine& line, const OtherHosts& other);
-// What Open MPI's environment and files say.
+// The list of variables that Open MPI's environment and files name.
 struct EnvList {
   std::string value;  // mca_base_env_list
   std::string delimiter = ";";

@@ -30,7 +30,7 @@ using Json = nlohmann::ordered_json;
 constexpr double deserted_s = 10;     // for a launcher to notice a lost host by itself
 constexpr double after_signal_s = 5;  // for a launcher to end
 constexpr double srun_ends_s = 15;    // waits for all nodes, then tells Slurm of the step's end
-constexpr double long_cut_s = 5;      // is told
+constexpr double long_cut_s = 5;      // run tells the user of a longer one
 constexpr double look_at_cut_s = 2;
 constexpr double cut_answer_s = 0.5;  // an agent that hangs keeps no signal waiting
 
@@ -231,7 +231,7 @@ void Runner::look_at_ranks() {
   enter(Stage::deserted);
 }
 
-// Of an agent on this host.
+// The agent of this host says whether a cut takes long; an agent of another host is not asked.
 void Runner::look_at_cut() {
   const std::uint64_t now = system_clock().monotonic_ns();
   if (!options_.transparent || now < look_at_cut_ns_) return;

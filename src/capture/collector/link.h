@@ -67,7 +67,7 @@ struct Fates {
   std::uint64_t captured = 0;  // files
   std::string words;           // how many bytes; where none was captured, why; "": none fits
 };
-// What became of files that fit a pattern, since this was asked before. Errors: agent_lost (there
+// Asks what became of files that fit a pattern, since the last question. Errors: agent_lost (there
 // is no collector).
 Result<Fates> take_fates(const std::string& socket);
 

@@ -18,7 +18,7 @@ class Written {
   bool any() const;
   // Returns all that was counted since the last call.
   wire::NoteWrites take();
-  // What became of the files that fit a pattern, since the last call.
+  // The fates of files that fit a pattern, since the last call.
   struct Fates {
     std::uint64_t captured = 0;
     std::string words;  // of these; else why the others were not, "": there were none

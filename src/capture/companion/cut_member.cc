@@ -234,7 +234,7 @@ void CutMember::set_order(CutOrder order) {
   wake();
 }
 
-// Threads of the program that sleep until they are told more.
+// Wakes the threads of the program that sleep until the companion says more.
 void CutMember::wake() {
   __atomic_add_fetch(&channel_.said, 1, __ATOMIC_SEQ_CST);
   ::syscall(SYS_futex, &channel_.said, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

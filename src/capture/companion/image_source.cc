@@ -115,8 +115,8 @@ Result<std::uint64_t> ImageSource::read_next(std::span<std::byte> to) {
   return answer.sum;
 }
 
-// Of the next bytes of the object. A version counts as captured only if a restart would take its
-// table: so it is read here as there.
+// Takes the table out of the next bytes of the object, and reads it as a restart does once it is
+// whole: a version counts as captured only if a restart would take its table.
 Status ImageSource::check_table(Bytes piece) {
   left_ -= piece.size();
   if (left_ >= table_bytes_) return {};

@@ -1,7 +1,7 @@
 // Why a cut was given up and is tried again: which of these reasons the user is told. Each is told
-// once, whichever rank it is of, also where versions were saved in between: one that comes and
-// goes, as an open file does, is not told with each of them. One that passes by itself, such as a
-// rank before its MPI_Init, is told only if it lasts.
+// once, for whichever rank, also if versions were saved in between: one that comes and goes, as an
+// open file does, is not told with each of them. One that passes by itself, such as a rank before
+// its MPI_Init, is told if it lasts.
 #pragma once
 
 #include <chrono>

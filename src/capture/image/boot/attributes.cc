@@ -37,7 +37,7 @@ long read_signed(const char*& at) {
   return negative ? -number : number;
 }
 
-// Nobody may ask for those of a process with other ids, but a thread for its own.
+// The kernel refuses the limits of a process with other ids. A thread may always ask for its own.
 bool get_limit(const Attribute& one, long id, Value& value) {
   const long of = id == parent() ? id : 0;
   return system_call(__NR_prlimit64, of, one.number, 0, address_of(&value)) == 0;

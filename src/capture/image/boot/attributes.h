@@ -1,6 +1,6 @@
-// What the kernel keeps of a process and its threads that a program may change: limits, processors,
-// priorities and such (docs/format/image.md, notes of attributes). What the program did not change
-// is its parent's, a process of Backstay, and at a restart the new parent's. Rights: rights.h.
+// Attributes of a process and its threads that a program may change: limits, processors, priorities
+// and such (docs/format/image.md, notes of attributes). The program has all others from its parent,
+// a process of Backstay, and has those of the new parent after a restart. Rights: rights.h.
 #pragma once
 
 #include "capture/image/boot/notes.h"

@@ -95,7 +95,7 @@ LockRange lock_range(const Area& area, const Run& run) {
   return LockRange{run.address, end, more ? end + page_bytes : end};
 }
 
-// Of the kernel, or just behind one.
+// Whether this is a system call, or the instruction behind one.
 bool is_at_call(uint64_t instruction) {
   constexpr uint16_t call = 0x050f;
   const auto* at = reinterpret_cast<const uint16_t*>(instruction);

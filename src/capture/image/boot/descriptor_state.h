@@ -11,7 +11,7 @@ Lines info_of(const Descriptor& one);
 // False: `name` is not in the line. Else `at` is at the value behind it.
 bool find_in(const char* line, const char* name, const char*& at);
 
-// Room for so many bytes more of the state of this descriptor; null: the contents are full.
+// Adds so many bytes to the state of this descriptor, to be filled; null: the contents are full.
 uint8_t* add_state(Tables& tables, Descriptor& one, uint64_t size);
 // Adds these bytes to the state of this descriptor. Between two calls for one descriptor nothing of
 // another one may be added. Trouble: the contents are full.

@@ -39,7 +39,7 @@ bool is_held(const Mutex& mutex) {
     return false;
   if (!knows && kind != kind_recursive && kind != kind_checking) return false;
   if (!knows && (mutex.spins | mutex.neighbours[0] | mutex.neighbours[1]) != 0) return false;
-  // Of these glibc counts the first lock, whatever the type.
+  // glibc counts the first lock of these, whatever the type.
   if (kind == kind_recursive ? mutex.count == 0 : mutex.count != (knows ? 1 : 0)) return false;
   return knows ? mutex.owner == owner_of(mutex) || mutex.owner == inconsistent
                : mutex.lock == 1 || mutex.lock == 2;

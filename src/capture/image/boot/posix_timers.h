@@ -14,7 +14,7 @@ void describe(Tables& tables, Trouble& trouble);
 void check(const Tables& tables, Trouble& trouble);
 // The signal of this timer waits. False: there is no such timer any more.
 bool run_off_at_once(Tables& tables, uint32_t id);
-// Where only the numbers of those that wait are known: takes timers' signals out of them.
+// Takes timers' signals out of those that wait, if only the numbers of these are known.
 void take_signals(Tables& tables);
 
 // A restart, once the new threads' ids are known: makes them, under the numbers that they had.

@@ -34,7 +34,7 @@ constexpr long allow_tracer = 0x59616d61;  // PR_SET_PTRACER
 constexpr int no_permission = 1;
 constexpr int first_real_time = 34;  // those before are libc's
 
-// Of the cut that is under way; the other process shares this memory.
+// The cut that is under way. The other process shares this memory.
 Tables* tables_of_cut = nullptr;
 NotesWriter* notes_of_cut = nullptr;
 long wrong = 0;
@@ -102,7 +102,7 @@ bool asks_to_end(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
-// What the process has sent to itself comes from itself.
+// Whether the signal names the process that sent it.
 bool has_sender(const Info& info) {
   return info.code <= 0 && info.code != SI_TIMER && info.code != SI_SIGIO;
 }
@@ -123,7 +123,7 @@ void queue(Told& told, const Tables& tables, bool to_thread) {
           78);
 }
 
-// Where an image has no notes of them: without what they tell.
+// Sends them without what they tell: the image has no notes of them.
 void send_by_mask(uint64_t pending, bool to_thread) {
   const long process = system_call(__NR_getpid);
   for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {

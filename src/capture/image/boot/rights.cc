@@ -77,7 +77,7 @@ void take_ids(uint64_t thread) {
   system_call(__NR_setfsuid, user[3]);
 }
 
-// Who may not change the bounding set keeps that of the environment.
+// A process that may not change its bounding set keeps that of its environment.
 void take_bounds(uint64_t thread) {
   const uint64_t ambient = set_of("CapAmb", thread);
   const uint64_t bounding = set_of("CapBnd", thread);

@@ -15,11 +15,11 @@ void add_notes(const Stopped& stopped, NotesWriter& notes);
 // A restart, before anything has changed. Trouble: the program had given up rights, and this
 // process may not. `missing`: as attributes::take().
 void check(const Tables& tables, Trouble& trouble, Text& missing);
-// What a restart makes for the program is its user's, who may open it once more by /proc.
+// Gives a pipe or file that a restart made to the program's user, who may open it again by /proc.
 void give(long descriptor);
 // The calling thread takes those of this thread of the image. After all that needs more.
 void take(uint64_t thread);
-// Of other ids the kernel takes it away; so the first thread does this once all others have theirs.
+// A change of ids takes this away, so the first thread does it once all others have their ids.
 void become_dumpable();  // or not, as the process was
 // The control thread, at the very end: what it had itself. The image is not needed any more: the
 // memory of its tables counts among what the program's limits allow.

@@ -34,7 +34,7 @@ struct Parked {
   uint64_t fs = 0, gs = 0;
   uint64_t clear_tid = 0;
   uint64_t robust_list = 0, robust_bytes = 0;
-  // What only the thread itself is told.
+  // The kernel tells these to the thread itself alone.
   uint64_t securebits = 0, slack = 0;
   uint32_t death_signal = 0;
 };

@@ -15,7 +15,7 @@
 namespace backstay::image {
 
 inline constexpr std::size_t footer_bytes = sizeof(Footer);
-// What the boot program's tables may hold (boot/tables.cc), with room to spare.
+// The most that the boot program's tables hold (boot/tables.cc), with room to spare.
 inline constexpr std::uint64_t table_bytes_most = std::uint64_t{224} << 20;
 
 struct Image {
