@@ -128,17 +128,18 @@ print(beats > 5)
     def test_personality(self):
         """Memory that can be read can be executed, as Lisps ask for it, also after a restart."""
         script = """
-import ctypes, threading, time
+import ctypes, re, threading, time
 libc = ctypes.CDLL(None)
 libc.mmap64.restype = ctypes.c_size_t
 libc.mmap64.argtypes = [ctypes.c_size_t] * 2 + [ctypes.c_int] * 3 + [ctypes.c_long]
 libc.personality(0x0400000)  # READ_IMPLIES_EXEC
 def all_that_is_told():
     at = libc.mmap64(0, 4096, 1, 0x22, -1, 0)  # PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS
-    for line in open("/proc/self/maps"):
-        start, end = (int(number, 16) for number in line.split()[0].split("-"))
-        if start <= at < end:
-            return hex(libc.personality(-1)), line.split()[1]
+    while True:  # a restart among the reads leaves parts of two maps
+        for line in open("/proc/self/maps"):
+            area = re.match("([0-9a-f]+)-([0-9a-f]+) (....) ", line)
+            if area and int(area[1], 16) <= at < int(area[2], 16):
+                return hex(libc.personality(-1)), area[3]
 told = []
 def tell():
     for step in range(40):
