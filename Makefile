@@ -11,7 +11,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 export CMAKE CTEST JOBS DESTDIR
 
-.PHONY: help setup build demo check test test-cluster everything soak bench format lint site install uninstall clean
+.PHONY: help setup build demo check test test-all test-cluster everything soak bench format lint site install uninstall clean
 help: ## list the targets
 	@echo "Backstay. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | while read -r name what; do printf '  make %-13s %s\n' "$$name" "$$what"; done
@@ -33,8 +33,12 @@ demo: ## kill a rank of a real LAMMPS run, watch it come back, compare the resul
 check: setup ## after every change: rules of the sources, unit tests, one real job that is killed (some minutes)
 	@scripts/check
 
-test: everything ## build and run every test (half an hour on 2 cores)
+test: setup ## build, and each promise once (a quarter of an hour on 2 cores)
+	@scripts/build release everything_to_test
 	@scripts/test
+
+test-all: everything ## every test but the soak's, with both sanitizers (an hour)
+	@scripts/test all
 
 test-cluster: everything ## only the tests on a cluster of hosts (as root; some minutes)
 	@$(CTEST) --test-dir build/release --output-on-failure --no-tests=error -L '^cluster$$'

@@ -85,12 +85,14 @@ function(backstay_library name)
 endfunction()
 
 # The programs that the sanitizers run: tests with label `unit`; the thread sanitizer, those with
-# label `threads`.
+# label `threads`; those with label `foreign` read bytes that others wrote (files, messages, foreign
+# programs' calls), and `make test` runs them under the address sanitizer.
 add_custom_target(unit_tests)
 add_custom_target(threaded_tests)
+add_custom_target(foreign_tests)
 
-# backstay_test(NAME SOURCES a_test.cc DEPS backstay_base [LABELS unit] [TIMEOUT s]): a GoogleTest
-# program.
+# backstay_test(NAME SOURCES a_test.cc DEPS backstay_base [LABELS unit] [FOREIGN] [TIMEOUT s]): a
+# GoogleTest program.
 # Label `unit`: no agent, no MPI, safe beside others. Label `soak`: long, only in make soak.
 # THREADS: it starts threads, itself or in what it tests; without it that is an error
 # (tests/support/no_threads.cc).
@@ -100,7 +102,7 @@ add_custom_target(threaded_tests)
 set(BACKSTAY_TEST_OPTIONS "" CACHE STRING
   "Flags for the files of tests: they are compiled more often than they run")
 function(backstay_test name)
-  cmake_parse_arguments(ARG "COMPUTES;THREADS" "TIMEOUT;COST" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES;FOREIGN;THREADS" "TIMEOUT;COST" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE backstay_compile ${ARG_DEPS} GTest::gtest GTest::gmock
     GTest::gtest_main)
@@ -120,6 +122,10 @@ function(backstay_test name)
   endif()
   if("unit" IN_LIST ARG_LABELS)
     add_dependencies(unit_tests ${name})
+    if(ARG_FOREIGN)
+      add_dependencies(foreign_tests ${name})
+      list(APPEND ARG_LABELS foreign)
+    endif()
     if(ARG_THREADS)
       add_dependencies(threaded_tests ${name})
       list(APPEND ARG_LABELS threads)

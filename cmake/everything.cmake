@@ -1,5 +1,5 @@
 # The target `everything`: what `all` builds, and every program of the examples, tests and
-# benchmarks.
+# benchmarks. `everything_to_test`: the same without the benchmarks.
 
 # backstay_targets_below(RESULT DIRECTORY): the targets of a folder and of those in it.
 function(backstay_targets_below result directory)
@@ -14,3 +14,8 @@ endfunction()
 
 backstay_targets_below(targets ${PROJECT_SOURCE_DIR})
 add_custom_target(everything DEPENDS ${targets})
+if(BACKSTAY_BUILD_BENCH)
+  backstay_targets_below(benchmarks ${PROJECT_SOURCE_DIR}/bench)
+  list(REMOVE_ITEM targets ${benchmarks})
+endif()
+add_custom_target(everything_to_test DEPENDS ${targets})
