@@ -37,7 +37,7 @@ std::map<std::uint64_t, std::uint64_t> common_of(const Block& from, const Block&
   return common;
 }
 
-Block draw_block(test::Random& random, std::size_t dims) {
+Block draw_block(backstay::test::Random& random, std::size_t dims) {
   Block block;
   for (std::size_t d = 0; d < dims; ++d) {
     block.offset.push_back(random.between(0, 3));
@@ -64,7 +64,7 @@ void expect_runs(const CommonRuns& runs, const std::map<std::uint64_t, std::uint
 }
 
 TEST(Blocks, TheCommonPartIsFoundElementByElement) {
-  test::Random random;
+  backstay::test::Random random;
   int met = 0;
   for (int turn = 0; turn < 4000; ++turn) {
     const std::size_t dims = 1 + turn % 4;
@@ -72,12 +72,12 @@ TEST(Blocks, TheCommonPartIsFoundElementByElement) {
     const Block to = draw_block(random, dims);
     const auto expected = common_of(from, to);
     const auto common = intersection(from, to);
-    ASSERT_EQ(common.has_value(), !expected.empty()) << test::replay();
+    ASSERT_EQ(common.has_value(), !expected.empty()) << backstay::test::replay();
     if (!common) continue;
     ++met;
-    ASSERT_EQ(common->volume(), expected.size()) << test::replay();
+    ASSERT_EQ(common->volume(), expected.size()) << backstay::test::replay();
     expect_runs(CommonRuns(from, to, *common), expected);
-    ASSERT_FALSE(HasFailure()) << test::replay();
+    ASSERT_FALSE(HasFailure()) << backstay::test::replay();
   }
   EXPECT_GT(met, 500);
 }

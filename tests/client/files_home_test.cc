@@ -24,8 +24,8 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 namespace fs = std::filesystem;
-constexpr double patience_s = 60;
-constexpr std::uint64_t mib = 1 << 20;
+constexpr double home_patience_s = 60;
+constexpr std::uint64_t file_mib = 1 << 20;
 
 class FilesHomeTest : public ::testing::Test {
  protected:
@@ -66,12 +66,12 @@ class FilesHomeTest : public ::testing::Test {
     format::CapturedFile one;
     one.path = path;
     one.mode = 0640;
-    one.bytes = data.size() + 2 * mib;
+    one.bytes = data.size() + 2 * file_mib;
     one.placed_ns = system_clock().wall_ns();
     const auto now = static_cast<std::int64_t>(one.placed_ns / 1'000'000'000);
     one.modified = {now, 123'456'789};
     one.accessed = {now - 5, 987'654'321};
-    one.extents = {{0, 3, 0}, {2 * mib + 3, data.size() - 3, 3}};
+    one.extents = {{0, 3, 0}, {2 * file_mib + 3, data.size() - 3, 3}};
     return one;
   }
   // One version with one file.
@@ -87,7 +87,7 @@ class FilesHomeTest : public ::testing::Test {
   }
   static Bytes whole(const Bytes& data) {
     Bytes all(data.begin(), data.begin() + 3);
-    all.resize(2 * mib + 3);
+    all.resize(2 * file_mib + 3);
     all.insert(all.end(), data.begin() + 3, data.end());
     return all;
   }
@@ -134,10 +134,10 @@ class FilesHomeTest : public ::testing::Test {
 
 TEST_F(FilesHomeTest, ACapturedFileComesHome) {
   const auto writer = join();
-  const Bytes data = pattern(3 * mib, 1);
+  const Bytes data = pattern(3 * file_mib, 1);
   const auto out = file(at("out"), data);
   ASSERT_TRUE(save(*writer, out, data).ok());
-  const Status settled = writer->settle(out.path, patience_s);
+  const Status settled = writer->settle(out.path, home_patience_s);
   ASSERT_TRUE(settled.ok()) << settled.error().to_string();
   expect_home(out, data);
   EXPECT_EQ(names(), std::set<std::string>{"out"});
@@ -157,7 +157,7 @@ TEST_F(FilesHomeTest, AFileThatIsWrittenAgainAndAgain) {
     const auto saved = save(*writer, out, data);
     ASSERT_TRUE(saved.ok()) << saved.error().to_string();
   }
-  const Status settled = writer->settle("", patience_s);
+  const Status settled = writer->settle("", home_patience_s);
   ASSERT_TRUE(settled.ok()) << settled.error().to_string();
   expect_home(out, data);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -170,11 +170,11 @@ TEST_F(FilesHomeTest, AFolderThatIsMissingIsNamedAndWaitedFor) {
   const Bytes data = pattern(1000, 2);
   const auto out = file(at("later/out"), data);
   ASSERT_TRUE(save(*writer, out, data).ok());
-  const Status settled = writer->settle(out.path, patience_s);
+  const Status settled = writer->settle(out.path, home_patience_s);
   ASSERT_FALSE(settled.ok());
   EXPECT_NE(settled.error().message().find("later"), std::string::npos)
       << settled.error().message();
-  EXPECT_TRUE(writer->settle(at("another"), patience_s).ok());
+  EXPECT_TRUE(writer->settle(at("another"), home_patience_s).ok());
   const auto listed = tool("ls test --files");
   EXPECT_EQ(listed["not_home"], 1) << listed.dump();
   const auto job = tool("status")["jobs"][0];
@@ -187,17 +187,17 @@ TEST_F(FilesHomeTest, AFolderThatIsMissingIsNamedAndWaitedFor) {
   for (unsigned round = 0; round < 5; ++round) {  // its version stays meanwhile
     const auto other = file(at("other"), data);
     ASSERT_TRUE(save(*writer, other, data).ok());
-    ASSERT_TRUE(writer->settle(other.path, patience_s).ok());
+    ASSERT_TRUE(writer->settle(other.path, home_patience_s).ok());
   }
   fs::create_directory(at("later"));
-  const Status now = writer->settle(at("later/"), patience_s);
+  const Status now = writer->settle(at("later/"), home_patience_s);
   ASSERT_TRUE(now.ok()) << now.error().to_string();
   expect_home(out, data);
 }
 
 // What stood at the path stays until the new file is whole; the next agent goes on.
 TEST_F(FilesHomeTest, TheAgentIsKilledAtEveryStep) {
-  const Bytes data = pattern(2 * mib, 3);
+  const Bytes data = pattern(2 * file_mib, 3);
   for (const std::string point : {"home.1", "home.2", "home.3", "home.4", "home.5", "home.6"}) {
     SCOPED_TRACE(point);
     std::ofstream(at("out")) << "old";
@@ -205,13 +205,13 @@ TEST_F(FilesHomeTest, TheAgentIsKilledAtEveryStep) {
     auto writer = join();
     const auto out = file(at("out"), data);
     ASSERT_TRUE(save(*writer, out, data).ok());
-    const Status settled = writer->settle(out.path, patience_s);
+    const Status settled = writer->settle(out.path, home_patience_s);
     ASSERT_FALSE(settled.ok());
     EXPECT_EQ(settled.error().code(), Code::agent_lost) << settled.error().to_string();
     const Bytes seen = content(out.path);
     EXPECT_TRUE(seen == whole(data) || std::string(seen.begin(), seen.end()) == "old");
     writer = join();
-    const Status after = writer->settle(out.path, patience_s);
+    const Status after = writer->settle(out.path, home_patience_s);
     ASSERT_TRUE(after.ok()) << after.error().to_string();
     expect_home(out, data);
     EXPECT_EQ(names(), std::set<std::string>{"out"});
@@ -227,17 +227,17 @@ TEST_F(FilesHomeTest, ARemovedFileDoesNotComeBack) {
   const auto out = file(at("out"), data), later = file(at("later/out"), data);
   ASSERT_TRUE(save(*writer, later, data).ok());
   ASSERT_TRUE(save(*writer, out, data).ok());
-  ASSERT_TRUE(writer->settle(out.path, patience_s).ok());
+  ASSERT_TRUE(writer->settle(out.path, home_patience_s).ok());
   fs::remove(out.path);
   end_agent(SIGKILL);
   writer = join();
-  EXPECT_FALSE(writer->settle("", patience_s).ok());  // the next agent has tried all
+  EXPECT_FALSE(writer->settle("", home_patience_s).ok());  // the next agent has tried all
   EXPECT_EQ(names(), std::set<std::string>{});
 }
 
 TEST_F(FilesHomeTest, AnAgentThatIsStoppedBringsFilesFirst) {
   auto writer = join();
-  const Bytes data = pattern(5 * mib, 5);
+  const Bytes data = pattern(5 * file_mib, 5);
   const auto out = file(at("out"), data);
   ASSERT_TRUE(save(*writer, out, data).ok());
   end_agent(SIGTERM);

@@ -64,7 +64,7 @@ std::string words_of(const LaunchedAgent& agent) {
   }
 }
 
-std::string text_of(const std::string& path) {
+std::string text_of_file(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
@@ -97,7 +97,7 @@ TEST(Launch, LeavesNothingOfTheProgramInTheAgent) {
   ::sched_setaffinity(0, sizeof all, &all);
   ASSERT_TRUE(agent.ok()) << agent.error().to_string();
   const std::string words = words_of(*agent);
-  const std::string text = text_of(report);
+  const std::string text = text_of_file(report);
   ::close(secret);
   ::sigprocmask(SIG_UNBLOCK, &block, nullptr);
   ::signal(SIGPIPE, SIG_DFL);

@@ -17,7 +17,7 @@ namespace backstay::client::test {
 namespace {
 
 using testing::HasSubstr;
-constexpr std::size_t mib = 1 << 20;
+constexpr std::size_t stream_mib = 1 << 20;
 
 class StreamsTest : public ::testing::Test {
  protected:
@@ -109,7 +109,7 @@ TEST_F(StreamsTest, APoolOfTwoBuffersARankIsEnough) {
     const auto id = streams.open("long");
     ASSERT_TRUE(id.ok());
     const auto rank = static_cast<unsigned>(group.rank());
-    const Data all = pattern(9 * mib + 1234 * rank, rank);
+    const Data all = pattern(9 * stream_mib + 1234 * rank, rank);
     for (std::size_t at = 0; at < all.size(); at += 300'000) {
       const std::size_t bytes = std::min<std::size_t>(300'000, all.size() - at);
       ASSERT_TRUE(streams.write(*id, all.data() + at, bytes).ok());
@@ -126,7 +126,7 @@ TEST_F(StreamsTest, APoolOfTwoBuffersARankIsEnough) {
 TEST_F(StreamsOfASmallPool, AreRefusedAndArraysAreNot) {
   ThreadGroup(3).run([&](const Group& group) {
     auto own = session(group);
-    Data u = pattern(3 * mib, 1);
+    Data u = pattern(3 * stream_mib, 1);
     ASSERT_TRUE(protect(*own, "u", u).ok());
     if (group.rank() == 1) {
       const Status written = write(*own, "s", pattern(10, 1));
@@ -145,16 +145,16 @@ TEST_F(StreamsTest, OneThatIsOpenFailsTheCheckpointOnAllRanks) {
   ThreadGroup(3).run([&](const Group& group) {
     auto own = session(group);
     const auto rank = static_cast<unsigned>(group.rank());
-    ASSERT_TRUE(write(*own, "s", pattern(mib + 5, rank), 1000, rank != 2).ok());
+    ASSERT_TRUE(write(*own, "s", pattern(stream_mib + 5, rank), 1000, rank != 2).ok());
     EXPECT_EQ(code_of(own->checkpoint()), Code::state);
-    const Data again = pattern(2 * mib, rank + 7);
+    const Data again = pattern(2 * stream_mib, rank + 7);
     ASSERT_TRUE(write(*own, "s", again).ok());
     const Status taken = own->checkpoint();
     ASSERT_TRUE(taken.ok()) << taken.error().to_string();
     EXPECT_EQ(read(*own, own->version(), "s"), again);
     // And so at a restart: one rank has streams, and the others hear of it first.
     if (rank == 0) {
-      ASSERT_TRUE(write(*own, "t", pattern(mib + 5, 1)).ok());
+      ASSERT_TRUE(write(*own, "t", pattern(stream_mib + 5, 1)).ok());
     }
     const auto back = own->restart();
     ASSERT_TRUE(back.ok()) << back.error().to_string();
@@ -187,7 +187,7 @@ TEST_F(StreamsTest, ComeBackOnTheSameNumberOfRanksOnly) {
 TEST_F(StreamsTest, ARankThatDiesTakesTheVersionWithIt) {
   ThreadGroup(2).run([&](const Group& group) {
     auto own = session(group);
-    const Data data = pattern(3 * mib, 1);
+    const Data data = pattern(3 * stream_mib, 1);
     ASSERT_TRUE(write(*own, "s", data).ok());
     ASSERT_TRUE(own->checkpoint().ok());
     ASSERT_TRUE(write(*own, "s", data).ok());

@@ -28,7 +28,7 @@ FileSystemUnderTest faulty(FileSystemUnderTest inner, io::FaultPlan plan) {
   return {fs.get(), inner.root, both};
 }
 
-std::vector<FileCase> cases() {
+std::vector<FileCase> file_cases() {
   std::vector<FileCase> all = {
       {"Posix", [] { return posix_in(::testing::TempDir(), true); }},
       {"PosixBuffered", [] { return posix_in(::testing::TempDir(), false); }},
@@ -52,7 +52,7 @@ std::vector<FileCase> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FileConformance, ::testing::ValuesIn(cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(All, FileConformance, ::testing::ValuesIn(file_cases()), case_name);
 
 }  // namespace
 }  // namespace backstay::testing

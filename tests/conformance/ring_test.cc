@@ -16,7 +16,7 @@ std::unique_ptr<io::Ring> faulty(std::unique_ptr<io::Ring> inner, io::FaultPlan 
 
 bool has_io_uring() { return io::make_uring({}, nullptr).ok(); }
 
-std::vector<RingCase> cases() {
+std::vector<RingCase> ring_cases() {
   std::vector<RingCase> all = {
       {"Threads",
        [](unsigned depth, auto) -> RingUnderTest {
@@ -61,7 +61,7 @@ std::vector<RingCase> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RingConformance, ::testing::ValuesIn(cases()), ring_case_name);
+INSTANTIATE_TEST_SUITE_P(All, RingConformance, ::testing::ValuesIn(ring_cases()), ring_case_name);
 
 }  // namespace
 }  // namespace backstay::testing

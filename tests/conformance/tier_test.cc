@@ -43,7 +43,7 @@ TierUnderTest faulty(std::uint64_t at) {
   return directory({fs.get(), "", both}, make_ring, true);
 }
 
-std::vector<TierCase> cases() {
+std::vector<TierCase> tier_cases() {
   std::vector<TierCase> all = {
       {"Memory",
        [] {
@@ -66,7 +66,7 @@ std::vector<TierCase> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TierConformance, ::testing::ValuesIn(cases()), tier_case_name);
+INSTANTIATE_TEST_SUITE_P(All, TierConformance, ::testing::ValuesIn(tier_cases()), tier_case_name);
 
 }  // namespace
 }  // namespace backstay::testing

@@ -12,7 +12,7 @@ namespace {
 using test::Random;
 using testing::HasSubstr;
 
-Result<std::vector<CapturedFile>> read_tail(Bytes tail, std::uint64_t table_offset) {
+Result<std::vector<CapturedFile>> read_files_tail(Bytes tail, std::uint64_t table_offset) {
   if (tail.size() < object_footer_bytes) return Error(Code::corrupt, "short");
   const std::size_t table_bytes = tail.size() - object_footer_bytes;
   BACKSTAY_ASSIGN(
@@ -22,7 +22,7 @@ Result<std::vector<CapturedFile>> read_tail(Bytes tail, std::uint64_t table_offs
 }
 
 void expect_refused(const std::vector<CapturedFile>& files, const std::string& why) {
-  const auto result = read_tail(encode_files(files, 64), 64);
+  const auto result = read_files_tail(encode_files(files, 64), 64);
   ASSERT_FALSE(result.ok()) << why;
   EXPECT_EQ(result.error().code(), Code::corrupt);
   EXPECT_THAT(result.error().message(), HasSubstr(why));
@@ -31,7 +31,7 @@ void expect_refused(const std::vector<CapturedFile>& files, const std::string& w
 TEST(Files, WorkedExampleOfThePage) {
   const Buffer tail = encode_files(test::example_files(), aligned_in_object(22));
   EXPECT_EQ(tail.size(), 128U + 58U + object_footer_bytes);
-  const auto files = read_tail(tail, 64);
+  const auto files = read_files_tail(tail, 64);
   ASSERT_TRUE(files.ok()) << files.error().to_string();
   EXPECT_EQ(*files, test::example_files());
 }
@@ -44,7 +44,7 @@ TEST(Files, RandomOnesComeBack) {
     const auto files = test::random_files(random, payload);
     const std::uint64_t table_offset = aligned_in_object(payload);
     const Buffer tail = encode_files(files, table_offset);
-    const auto back = read_tail(tail, table_offset);
+    const auto back = read_files_tail(tail, table_offset);
     ASSERT_TRUE(back.ok()) << back.error().to_string();
     EXPECT_EQ(*back, files);
     EXPECT_EQ(encode_files(*back, table_offset), tail);
@@ -54,7 +54,7 @@ TEST(Files, RandomOnesComeBack) {
 TEST(Files, WithoutFiles) {
   const Buffer tail = encode_files({}, 0);
   EXPECT_EQ(tail.size(), object_footer_bytes);
-  const auto files = read_tail(tail, 0);
+  const auto files = read_files_tail(tail, 0);
   ASSERT_TRUE(files.ok());
   EXPECT_TRUE(files->empty());
 }
@@ -62,10 +62,10 @@ TEST(Files, WithoutFiles) {
 TEST(Files, EveryFlippedByteAndEveryTruncationIsRefused) {
   const Buffer tail = encode_files(test::example_files(), 64);
   test::for_every_flip(tail, [](const Buffer& damaged, std::size_t at) {
-    EXPECT_FALSE(read_tail(damaged, 64).ok()) << "byte " << at;
+    EXPECT_FALSE(read_files_tail(damaged, 64).ok()) << "byte " << at;
   });
   test::for_every_prefix(tail, [](const Buffer& shorter) {
-    EXPECT_FALSE(read_tail(shorter, 64).ok()) << shorter.size();
+    EXPECT_FALSE(read_files_tail(shorter, 64).ok()) << shorter.size();
   });
 }
 
@@ -103,7 +103,7 @@ TEST(Files, ANumberOfExtentsIsNotBelieved) {
   test::overwrite(tail, 2 + 6 + 4, ~std::uint32_t{0});
   test::overwrite(tail, table_bytes + 32, checksum(Bytes(tail).first(table_bytes)));
   test::reseal(tail, tail.size() - 8, table_bytes);
-  const auto result = read_tail(tail, 64);
+  const auto result = read_files_tail(tail, 64);
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.error().message(), HasSubstr("number of extents"));
 }

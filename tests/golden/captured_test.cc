@@ -14,10 +14,10 @@
 namespace backstay::format {
 namespace {
 
-const std::filesystem::path released = BACKSTAY_GOLDEN_DIR "/v2";
+const std::filesystem::path released_capture = BACKSTAY_GOLDEN_DIR "/v2";
 
-Buffer read(const std::string& name) {
-  std::ifstream file(released / name, std::ios::binary);
+Buffer read_captured(const std::string& name) {
+  std::ifstream file(released_capture / name, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const auto raw = std::as_bytes(std::span(text));
   return {raw.begin(), raw.end()};
@@ -25,9 +25,9 @@ Buffer read(const std::string& name) {
 
 // The version, and the segments that its chunks lie in: its own, that of version 12.
 struct Golden13 {
-  Manifest manifest = *decode_manifest(read("captured/v0000000000000013/node-0000000.manifest"));
-  Buffer segments[2] = {read("captured/v0000000000000013/node-0000000.segment"),
-                        read("captured/v0000000000000012/node-0000000.segment")};
+  Manifest manifest = *decode_manifest(read_captured("captured/v0000000000000013/node-0000000.manifest"));
+  Buffer segments[2] = {read_captured("captured/v0000000000000013/node-0000000.segment"),
+                        read_captured("captured/v0000000000000012/node-0000000.segment")};
 
   Buffer object(const ObjectId& id) const {
     const ObjectEntry* entry = manifest.find(id);
@@ -44,7 +44,7 @@ struct Golden13 {
 
 TEST(GoldenCaptured, TodaysWriterMakesTheSameBytes) {
   for (const auto& [name, bytes] : test::golden_captured_files()) {
-    EXPECT_EQ(bytes, read(name)) << name;
+    EXPECT_EQ(bytes, read_captured(name)) << name;
   }
 }
 
@@ -52,7 +52,7 @@ TEST(GoldenCaptured, UnchangedChunksLieInTheOlderVersion) {
   const Golden13 golden;
   ASSERT_EQ(golden.manifest.needs.size(), 1U);
   EXPECT_EQ(golden.manifest.needs[0].version, 12U);
-  const auto commit = decode_commit(read("captured/v0000000000000013/commit.local"));
+  const auto commit = decode_commit(read_captured("captured/v0000000000000013/commit.local"));
   ASSERT_TRUE(commit.ok());
   EXPECT_EQ(commit->needs, golden.manifest.needs);
   std::size_t here = 0, there = 0;

@@ -31,8 +31,8 @@ Element inverse(Element a) {
 std::vector<Buffer> random_blocks(std::size_t count, std::size_t bytes) {
   backstay::test::Random random;
   std::vector<Buffer> blocks(count, Buffer(bytes));
-  for (Buffer& block : blocks) {
-    for (std::byte& byte : block) byte = static_cast<std::byte>(random.engine()());
+  for (Buffer& one : blocks) {
+    for (std::byte& byte : one) byte = static_cast<std::byte>(random.engine()());
   }
   return blocks;
 }
