@@ -28,8 +28,8 @@ endif()
 
 # BACKSTAY_UNITY compiles several files of a target as one, in less than half of the time; names in
 # unnamed namespaces are then those of the target. The debug preset compiles each alone; `make lint`
-# looks at files as it does, so that each includes what it needs. CMake's UNITY_BUILD writes absolute
-# paths, with which no clone could use what another one has compiled (ccache).
+# looks at files as it does, so that each includes what it needs. CMake's UNITY_BUILD writes
+# absolute paths, with which no clone could use what another one has compiled (ccache).
 option(BACKSTAY_UNITY "Compile several files of a library or a test at once" OFF)
 set(BACKSTAY_UNITY_FILES 8)  # more take fewer seconds of the processor, and are more often stale
 function(backstay_several_at_once name)

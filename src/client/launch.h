@@ -6,8 +6,8 @@
 //    wait() never sees it. They share the program's memory until they execute (clone with
 //    CLONE_VFORK), because the program may hold hundreds of gigabytes, threads, and network
 //    libraries with fork handlers.
-// 3. In between: own session, no inherited descriptor, /dev/null as stdin and stdout, a pipe as
-//    stderr (for its words before its log is open), cwd /, default signals, all CPUs that the
+// 3. In between: own process group, no inherited descriptor, /dev/null as stdin and stdout, a pipe
+//    as stderr (for its words before its log is open), cwd /, default signals, all CPUs that the
 //    control group allows and all memory nodes (launchers pin ranks; to pin the agent, start
 //    backstayd by hand), and the caller's environment without the variables of launchers and
 //    LD_PRELOAD.

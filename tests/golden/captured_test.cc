@@ -25,7 +25,8 @@ Buffer read_captured(const std::string& name) {
 
 // The version, and the segments that its chunks lie in: its own, that of version 12.
 struct Golden13 {
-  Manifest manifest = *decode_manifest(read_captured("captured/v0000000000000013/node-0000000.manifest"));
+  Manifest manifest =
+      *decode_manifest(read_captured("captured/v0000000000000013/node-0000000.manifest"));
   Buffer segments[2] = {read_captured("captured/v0000000000000013/node-0000000.segment"),
                         read_captured("captured/v0000000000000012/node-0000000.segment")};
 

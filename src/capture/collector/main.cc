@@ -62,6 +62,7 @@ int main(int count, char** words) {
     return 2;
   }
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
   (void)backstay::lift_limits();  // two descriptors a file, and files as large as any program's
   const backstay::Status done = backstay::files::run(words[1]);
   if (!done.ok()) std::fprintf(stderr, "%s\n", done.error().message().c_str());

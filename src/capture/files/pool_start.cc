@@ -58,7 +58,7 @@ int become_collector(void* argument) {
 
 // Its end makes the collector a child of init: no wait() of the program ever sees it.
 int leave_the_program(void* argument) {
-  raw::call(SYS_setsid);
+  raw::call(SYS_setpgid, 0, 0);  // no session of its own, as in client/launch.cc
   next_clone(&become_collector, inner_stack + stack_bytes, CLONE_VM | CLONE_VFORK | SIGCHLD,
              argument);
   raw::call(SYS_exit, 0);
