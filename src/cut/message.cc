@@ -18,11 +18,13 @@ Error too_large() {
                                     "upon");
 }
 
-wire::CutClock as_wire(const Clock& one) { return {one.communicator, one.least, one.most}; }
+template <typename Same>
+Same as_wire(const Same& one) {
+  return one;
+}
 wire::CutNeed as_wire(const Need& one) {
   return {one.waiting, one.peer, static_cast<std::uint32_t>(one.what), one.count};
 }
-wire::CutTarget as_wire(const Order::Target& one) { return {one.communicator, one.clock}; }
 
 // The entries that the part `part` has of a list.
 template <typename Wire, typename Entry>
@@ -96,7 +98,7 @@ Result<std::optional<Report>> ReportParts::put(const wire::CutReport& part) {
   for (const wire::CutClock& one : part.clocks) {
     good = good && (clocks.empty() || clocks.back().communicator < one.communicator) &&
            one.least <= one.most;
-    clocks.push_back({one.communicator, one.least, one.most});
+    clocks.push_back(one);
   }
   const bool fits = clocks.size() <= list_max && whole_.needs.size() <= list_max;
   if (!good || !fits) {
@@ -104,15 +106,19 @@ Result<std::optional<Report>> ReportParts::put(const wire::CutReport& part) {
     return good ? too_large() : malformed();
   }
   if (part.more) return std::optional<Report>();
-  whole_.ranks = part.ranks;
-  whole_.reached = part.reached;
-  whole_.standing = part.standing;
-  whole_.closed = part.closed;
-  whole_.saved = part.saved;
-  whole_.ended = part.ended;
-  whole_.sent = part.sent;
-  whole_.taken_in = part.taken_in;
-  whole_.newest = part.newest;
+  whole_ = {part.cut,
+            part.round,
+            part.ranks,
+            part.reached,
+            part.standing,
+            part.closed,
+            part.saved,
+            part.ended,
+            part.sent,
+            part.taken_in,
+            part.newest,
+            std::move(whole_.clocks),
+            std::move(whole_.needs)};
   return std::optional<Report>(std::exchange(whole_, {}));
 }
 
@@ -123,7 +129,7 @@ Result<std::optional<Order>> OrderParts::put(const wire::CutOrder& part) {
               part.what <= static_cast<std::uint32_t>(Order::What::give_up);
   for (const wire::CutTarget& one : part.targets) {
     good = good && (targets.empty() || targets.back().communicator < one.communicator);
-    targets.push_back({one.communicator, one.clock});
+    targets.push_back(one);
   }
   const bool fits = targets.size() <= list_max && whole_.needs.size() <= list_max;
   if (!good || !fits) {

@@ -50,7 +50,6 @@ class Rank {
   struct Awaited {
     RankNumber peer = 0;  // any_rank
     Need::What what = Need::What::message;
-    auto fields() const { return std::tie(peer, what); }
   };
   void waits(std::vector<Awaited> awaited);
   void woke();
@@ -64,7 +63,6 @@ class Rank {
     struct Messages {
       std::uint64_t sent = 0, taken_in = 0, taken = 0;
       bool operator==(const Messages&) const = default;
-      auto fields() const { return std::tie(sent, taken_in, taken); }
     };
     std::vector<Messages> peers;  // as many as there are ranks
     std::vector<Awaited> awaited;

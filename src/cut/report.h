@@ -6,13 +6,14 @@
 // coordinator grows with the number of communicators that lie across subtrees, not with ranks.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
-#include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/ids.h"
+#include "wire/cut_message.h"
 
 namespace backstay::cut {
 
@@ -24,16 +25,7 @@ using CutNumber = std::uint64_t;
 inline constexpr RankNumber any_rank = UINT32_MAX;
 
 // How many collective calls on a communicator were begun, by one rank or by several.
-struct Clock {
-  CommunicatorNumber communicator = 0;
-  std::uint64_t least = 0;
-  std::uint64_t most = 0;
-
-  auto fields() const { return std::tie(communicator, least, most); }
-  bool operator==(const Clock& other) const { return fields() == other.fields(); }
-  // No member has a collective call before it that another one has begun.
-  bool is_settled() const { return least == most; }
-};
+using Clock = wire::CutClock;
 
 // A rank that must go on, and cannot before `peer` has gone on too.
 struct Need {
@@ -46,9 +38,7 @@ struct Need {
   What what = What::message;
   std::uint64_t count = 0;
 
-  auto fields() const { return std::tie(waiting, peer, what, count); }
-  bool operator==(const Need& other) const { return fields() == other.fields(); }
-  bool operator<(const Need& other) const { return fields() < other.fields(); }
+  auto operator<=>(const Need&) const = default;  // NOLINT: <=> is no 0
 };
 
 // Of one rank, or of all ranks of a subtree.
@@ -67,11 +57,7 @@ struct Report {
   std::vector<Clock> clocks;   // by communicator
   std::vector<Need> needs;     // sorted
 
-  auto fields() const {
-    return std::tie(cut, round, ranks, reached, standing, closed, saved, ended, sent, taken_in,
-                    newest, clocks, needs);
-  }
-  bool operator==(const Report& other) const { return fields() == other.fields(); }
+  bool operator==(const Report&) const = default;
 };
 
 // Adds the report of other ranks. Precondition: both are of one cut.
@@ -107,12 +93,7 @@ struct Order {
     go_on,    // no rank takes in messages any more: who has its image goes on
     give_up,  // all goes on as if no cut had been asked for
   };
-  struct Target {
-    CommunicatorNumber communicator = 0;
-    std::uint64_t clock = 0;
-    auto fields() const { return std::tie(communicator, clock); }
-    bool operator==(const Target& other) const { return fields() == other.fields(); }
-  };
+  using Target = wire::CutTarget;
   CutNumber cut = 0;
   What what = What::run_on;
   std::uint32_t round = 0;
@@ -120,7 +101,7 @@ struct Order {
   std::vector<Need> needs;
   VersionNumber version = 0;  // of save: the number of the version that it is, the same everywhere
 
-  auto fields() const { return std::tie(cut, what, round, targets, needs, version); }
+  bool operator==(const Order&) const = default;
 };
 
 }  // namespace backstay::cut

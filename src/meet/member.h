@@ -2,7 +2,6 @@
 // (docs/protocol/meeting.md). One thread; every function blocks until the others are there too.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 

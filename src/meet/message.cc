@@ -4,28 +4,6 @@
 
 #include "wire/codec.h"
 
-namespace backstay::wire::codec {
-
-template <>
-constexpr auto fields_of<meet::Join> = std::tuple(&meet::Join::rank, &meet::Join::ranks,
-                                                  &meet::Join::host);
-template <>
-constexpr auto fields_of<meet::Placed> = std::tuple(&meet::Placed::node, &meet::Placed::nodes,
-                                                    &meet::Placed::local_rank,
-                                                    &meet::Placed::local_ranks);
-template <>
-constexpr auto fields_of<meet::Value> = std::tuple(&meet::Value::number, &meet::Value::value);
-template <>
-constexpr auto fields_of<meet::Data> = std::tuple(&meet::Data::number, &meet::Data::bytes,
-                                                  &meet::Data::words);
-template <>
-constexpr auto fields_of<meet::Leave> = std::tuple(&meet::Leave::code);
-template <>
-constexpr auto fields_of<meet::Over> = std::tuple(&meet::Over::code, &meet::Over::message);
-static_assert(all_described<meet::Message>);
-
-}  // namespace backstay::wire::codec
-
 namespace backstay::meet {
 namespace {
 

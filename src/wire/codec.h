@@ -1,9 +1,8 @@
-// Structs <-> packets, for every protocol of ours. Both directions come from one table:
-// fields_of<T> lists the members of a message in their order on the wire. A text is u16 + bytes, a
-// list u32 + entries, a bool u8 (0 or 1), Level u8, Code i32, a struct its fields.
+// Structs <-> packets, for every protocol of ours: the members of a message in their order. A text
+// is u16 + bytes, a list u32 + entries, a bool u8 (0 or 1), Level u8, Code i32, a struct its
+// members.
 //
-// For the .cc files of protocols only: they hold the table's entries, above the first use of the
-// functions below.
+// For the .cc files of protocols only.
 #pragma once
 
 #include <concepts>
@@ -21,6 +20,7 @@
 #include "base/alternative.h"
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "base/members.h"
 #include "base/result.h"
 #include "wire/limits.h"
 
@@ -28,22 +28,11 @@ namespace backstay::wire::codec {
 
 inline constexpr std::size_t header_bytes = 2 + 2 + 4;
 
-template <typename T>
-constexpr auto fields_of = std::tuple<>();  // messages without fields
-
-// A message without a table entry would be sent empty: only structs without members may be.
-template <typename T>
-constexpr bool described = std::is_empty_v<T> == (std::tuple_size_v<decltype(fields_of<T>)> == 0);
-template <typename Variant>
-constexpr bool all_described = all_described<VariantOf<Variant>>;
-template <typename... Ts>
-constexpr bool all_described<std::variant<Ts...>> = (described<Ts> && ...);
-
 class Encoder {
  public:
   template <typename T>
   void fields(const T& value) {
-    std::apply([&](auto... member) { (put(value.*member), ...); }, fields_of<T>);
+    std::apply([&](const auto&... member) { (put(member), ...); }, members_of(value));
   }
 
   Result<Buffer> finish(std::uint16_t type, std::uint16_t protocol) {
@@ -70,10 +59,7 @@ class Encoder {
   }
   template <typename T>
     requires std::is_class_v<T>
-  void put(const T& entry) {
-    static_assert(described<T>);
-    fields(entry);
-  }
+  void put(const T& entry) { fields(entry); }
   void put(const std::string& text) {
     if (text.size() > std::numeric_limits<std::uint16_t>::max()) {
       error_ = Error(Code::too_large, "a text of " + std::to_string(text.size()) +
@@ -106,7 +92,7 @@ class Decoder {
 
   template <typename T>
   void fields(T& value) {
-    std::apply([&](auto... member) { (get(value.*member), ...); }, fields_of<T>);
+    std::apply([&](auto&... member) { (get(member), ...); }, members_of(value));
   }
   bool done() const { return valid_ && body_.done(); }
 

@@ -11,13 +11,16 @@
 
 namespace backstay::wire {
 
-// As cut::Clock, cut::Need and cut::Order::Target.
 struct CutClock {
   std::uint64_t communicator = 0;
   std::uint64_t least = 0;
   std::uint64_t most = 0;
+
+  bool operator==(const CutClock&) const = default;
+  // No member has a collective call before it that another one has begun.
+  bool is_settled() const { return least == most; }
 };
-struct CutNeed {
+struct CutNeed {  // as cut::Need
   Rank waiting = 0;
   Rank peer = 0;
   std::uint32_t what = 0;
@@ -26,6 +29,7 @@ struct CutNeed {
 struct CutTarget {
   std::uint64_t communicator = 0;
   std::uint64_t clock = 0;
+  bool operator==(const CutTarget&) const = default;
 };
 
 // Up: from ranks to their agent, from agents to their parents.

@@ -27,20 +27,15 @@ std::ostream& operator<<(std::ostream& out, const Field& field) {
   return out << field.name << ' ' << field.kind;
 }
 
-// A protocol: its page, the code, and how a struct is called in the table of the code.
 struct Protocol {
   std::string page;
-  std::string code;  // without .h and .cc
-  std::string prefix;
-  // Types of two protocols.
-  std::string shared_header = {};
-  std::string shared_table = {};
+  std::string code;                // its header
+  std::string shared_header = {};  // of types of two protocols
 };
-const std::string of_cuts = "src/wire/cut_message.h", fields_of_cuts = "src/wire/cut_fields.h";
-const Protocol agent = {"docs/protocol/agent.md", "src/wire/message", "", of_cuts, fields_of_cuts};
-const Protocol tree_of_agents = {"docs/protocol/tree.md", "src/wire/tree_message", "tree::"};
-const Protocol peers = {"docs/protocol/peers.md", "src/wire/peer_message", "peer::", of_cuts,
-                        fields_of_cuts};
+const std::string of_cuts = "src/wire/cut_message.h";
+const Protocol agent = {"docs/protocol/agent.md", "src/wire/message.h", of_cuts};
+const Protocol tree_of_agents = {"docs/protocol/tree.md", "src/wire/tree_message.h"};
+const Protocol peers = {"docs/protocol/peers.md", "src/wire/peer_message.h", of_cuts};
 
 std::string text_of(const std::string& file) {
   std::ifstream in(BACKSTAY_SOURCE_DIR "/" + file);
@@ -132,43 +127,28 @@ std::string kind_of(const std::string& type) {
   return found == kinds.end() ? "a kind that this test does not know: " + type : found->second;
 }
 
-// Fields of a struct of the header in the order of the table in the .cc file.
+// Members of a struct of the header, which are sent in their order.
 Fields fields_in_code(const Protocol& protocol, const std::string& name) {
-  std::string header = text_of(protocol.code + ".h");
-  std::string table = text_of(protocol.code + ".cc");
-  std::string full_name = protocol.prefix + name;
+  std::string header = text_of(protocol.code);
   std::smatch body;
   const std::regex definition("struct " + name + R"( \{((?:\{\}|[^}])*)\})");
   if (!std::regex_search(header, body, definition) && !protocol.shared_header.empty()) {
     header = text_of(protocol.shared_header);
-    table = text_of(protocol.shared_table);
-    full_name = name;
     std::regex_search(header, body, definition);
   }
   EXPECT_FALSE(body.empty()) << name;
-  std::map<std::string, std::string> kinds;
+  Fields fields;
   const std::string members = body[1];
   const std::regex member(R"(\n  (bool|[\w:]+(?:<[\w:]+>)?) (\w+)(?: = [^;]*)?;)");
   for (std::sregex_iterator at(members.begin(), members.end(), member), end; at != end; ++at) {
-    kinds[(*at)[2]] = kind_of((*at)[1]);
+    fields.push_back({(*at)[2], kind_of((*at)[1])});
   }
-  Fields fields;
-  std::smatch list;
-  const std::regex entries_of("fields_of<" + full_name + ">\\s*=\\s*std::tuple\\(([^)]*)\\)");
-  if (std::regex_search(table, list, entries_of)) {
-    const std::string entries = list[1];
-    const std::regex entry("&" + full_name + "::(\\w+)");
-    for (std::sregex_iterator at(entries.begin(), entries.end(), entry), end; at != end; ++at) {
-      fields.push_back({(*at)[1], kinds[(*at)[1]]});
-    }
-  }
-  EXPECT_EQ(fields.size(), kinds.size()) << name << ": not every member is sent";
   return fields;
 }
 
 // The names of the messages in the order of their types, as the code spells them.
 std::vector<std::string> messages_in_code(const Protocol& protocol) {
-  const std::string header = text_of(protocol.code + ".h");
+  const std::string header = text_of(protocol.code);
   std::smatch list;
   EXPECT_TRUE(std::regex_search(header, list, std::regex("std::variant<([^>]*)>")));
   const std::string names = list[1];
