@@ -167,143 +167,73 @@ contains
   ! Read a region -------------------------------------------------------------------------------
 
   subroutine read_i1_0(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int8), target, intent(inout) :: data
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * 1_c_size_t), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_i1_1(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int8), target, contiguous, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * size(data, kind=c_size_t)), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_i4_0(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int32), target, intent(inout) :: data
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * 1_c_size_t), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_i4_1(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int32), target, contiguous, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * size(data, kind=c_size_t)), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_i8_0(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int64), target, intent(inout) :: data
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * 1_c_size_t), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_i8_1(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int64), target, contiguous, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * size(data, kind=c_size_t)), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_r4_0(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     real(real32), target, intent(inout) :: data
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * 1_c_size_t), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_r4_1(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     real(real32), target, contiguous, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * size(data, kind=c_size_t)), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_r8_0(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     real(real64), target, intent(inout) :: data
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * 1_c_size_t), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_r8_1(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     real(real64), target, contiguous, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * size(data, kind=c_size_t)), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_c4_0(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     complex(real32), target, intent(inout) :: data
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * 1_c_size_t), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_c4_1(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     complex(real32), target, contiguous, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * size(data, kind=c_size_t)), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_c8_0(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     complex(real64), target, intent(inout) :: data
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * 1_c_size_t), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
   subroutine read_c8_1(version, name, data, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     complex(real64), target, contiguous, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call backstay_report(read_region_c(version, backstay_c_text(name), c_loc(data), &
-                         storage_size(data, c_size_t) / 8 * size(data, kind=c_size_t)), stat, message)
+    include 'backstay_read_part.f90'
   end subroutine
 
 end module backstay

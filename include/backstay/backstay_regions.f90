@@ -76,423 +76,284 @@ contains
     end if
   end subroutine
 
-  ! One procedure for each type and rank, all alike.
+  ! One procedure for each type and rank, all alike: Fortran 2008 has no other way to take arrays of
+  ! any rank, and a wrong type is a mistake at compile time.
 
   subroutine protect_i1_0(name, data, stat, message)
-    character(*), intent(in) :: name
     integer(int8), target, intent(inout) :: data
+    character(*), intent(in) :: name
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: message
     call protect_any(name, c_loc(data), .true., [1_int64], BACKSTAY_INT8, stat, message)
   end subroutine
 
   subroutine protect_i1_1(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int8), target, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT8, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i1_2(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int8), target, intent(inout) :: data(:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT8, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i1_3(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int8), target, intent(inout) :: data(:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT8, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i1_4(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int8), target, intent(inout) :: data(:,:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT8, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i4_0(name, data, stat, message)
-    character(*), intent(in) :: name
     integer(int32), target, intent(inout) :: data
+    character(*), intent(in) :: name
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: message
     call protect_any(name, c_loc(data), .true., [1_int64], BACKSTAY_INT32, stat, message)
   end subroutine
 
   subroutine protect_i4_1(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int32), target, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT32, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i4_2(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int32), target, intent(inout) :: data(:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT32, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i4_3(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int32), target, intent(inout) :: data(:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT32, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i4_4(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int32), target, intent(inout) :: data(:,:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT32, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i8_0(name, data, stat, message)
-    character(*), intent(in) :: name
     integer(int64), target, intent(inout) :: data
+    character(*), intent(in) :: name
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: message
     call protect_any(name, c_loc(data), .true., [1_int64], BACKSTAY_INT64, stat, message)
   end subroutine
 
   subroutine protect_i8_1(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int64), target, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT64, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i8_2(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int64), target, intent(inout) :: data(:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT64, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i8_3(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int64), target, intent(inout) :: data(:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT64, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_i8_4(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     integer(int64), target, intent(inout) :: data(:,:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_INT64, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_r4_0(name, data, stat, message)
-    character(*), intent(in) :: name
     real(real32), target, intent(inout) :: data
+    character(*), intent(in) :: name
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: message
     call protect_any(name, c_loc(data), .true., [1_int64], BACKSTAY_FLOAT, stat, message)
   end subroutine
 
   subroutine protect_r4_1(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     real(real32), target, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_FLOAT, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_r4_2(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     real(real32), target, intent(inout) :: data(:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_FLOAT, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_r4_3(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     real(real32), target, intent(inout) :: data(:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_FLOAT, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_r4_4(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     real(real32), target, intent(inout) :: data(:,:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_FLOAT, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_r8_0(name, data, stat, message)
-    character(*), intent(in) :: name
     real(real64), target, intent(inout) :: data
+    character(*), intent(in) :: name
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: message
     call protect_any(name, c_loc(data), .true., [1_int64], BACKSTAY_DOUBLE, stat, message)
   end subroutine
 
   subroutine protect_r8_1(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     real(real64), target, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_DOUBLE, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_r8_2(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     real(real64), target, intent(inout) :: data(:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_DOUBLE, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_r8_3(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     real(real64), target, intent(inout) :: data(:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_DOUBLE, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_r8_4(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     real(real64), target, intent(inout) :: data(:,:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_DOUBLE, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_c4_0(name, data, stat, message)
-    character(*), intent(in) :: name
     complex(real32), target, intent(inout) :: data
+    character(*), intent(in) :: name
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: message
     call protect_any(name, c_loc(data), .true., [1_int64], BACKSTAY_COMPLEX64, stat, message)
   end subroutine
 
   subroutine protect_c4_1(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     complex(real32), target, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_COMPLEX64, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_c4_2(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     complex(real32), target, intent(inout) :: data(:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_COMPLEX64, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_c4_3(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     complex(real32), target, intent(inout) :: data(:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_COMPLEX64, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_c4_4(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     complex(real32), target, intent(inout) :: data(:,:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_COMPLEX64, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_c8_0(name, data, stat, message)
-    character(*), intent(in) :: name
     complex(real64), target, intent(inout) :: data
+    character(*), intent(in) :: name
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: message
     call protect_any(name, c_loc(data), .true., [1_int64], BACKSTAY_COMPLEX128, stat, message)
   end subroutine
 
   subroutine protect_c8_1(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     complex(real64), target, intent(inout) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_COMPLEX128, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_c8_2(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     complex(real64), target, intent(inout) :: data(:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_COMPLEX128, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_c8_3(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     complex(real64), target, intent(inout) :: data(:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_COMPLEX128, stat, message, &
                      global_shape, global_offset)
   end subroutine
 
   subroutine protect_c8_4(name, data, stat, message, global_shape, global_offset)
-    character(*), intent(in) :: name
     complex(real64), target, intent(inout) :: data(:,:,:,:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    integer(int64), intent(in), optional :: global_shape(:), global_offset(:)
-    type(c_ptr) :: address
-    address = c_null_ptr
+    include 'backstay_protect_part.f90'
     if (size(data) > 0) address = c_loc(data(1, 1, 1, 1))
     call protect_any(name, address, is_contiguous(data), shape(data, int64), BACKSTAY_COMPLEX128, stat, message, &
                      global_shape, global_offset)

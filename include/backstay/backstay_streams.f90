@@ -161,66 +161,38 @@ contains
   end subroutine
 
   subroutine write_i1(stream, data, stat, message)
-    integer(int64), intent(in) :: stream
     integer(int8), target, contiguous, intent(in) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call write_any(stream, c_loc(data), storage_size(data, int64) / 8 * size(data, kind=int64), &
-                   stat, message)
+    include 'backstay_stream_write_part.f90'
   end subroutine
 
   subroutine write_i4(stream, data, stat, message)
-    integer(int64), intent(in) :: stream
     integer(int32), target, contiguous, intent(in) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call write_any(stream, c_loc(data), storage_size(data, int64) / 8 * size(data, kind=int64), &
-                   stat, message)
+    include 'backstay_stream_write_part.f90'
   end subroutine
 
   subroutine write_i8(stream, data, stat, message)
-    integer(int64), intent(in) :: stream
     integer(int64), target, contiguous, intent(in) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call write_any(stream, c_loc(data), storage_size(data, int64) / 8 * size(data, kind=int64), &
-                   stat, message)
+    include 'backstay_stream_write_part.f90'
   end subroutine
 
   subroutine write_r4(stream, data, stat, message)
-    integer(int64), intent(in) :: stream
     real(real32), target, contiguous, intent(in) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call write_any(stream, c_loc(data), storage_size(data, int64) / 8 * size(data, kind=int64), &
-                   stat, message)
+    include 'backstay_stream_write_part.f90'
   end subroutine
 
   subroutine write_r8(stream, data, stat, message)
-    integer(int64), intent(in) :: stream
     real(real64), target, contiguous, intent(in) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call write_any(stream, c_loc(data), storage_size(data, int64) / 8 * size(data, kind=int64), &
-                   stat, message)
+    include 'backstay_stream_write_part.f90'
   end subroutine
 
   subroutine write_c4(stream, data, stat, message)
-    integer(int64), intent(in) :: stream
     complex(real32), target, contiguous, intent(in) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call write_any(stream, c_loc(data), storage_size(data, int64) / 8 * size(data, kind=int64), &
-                   stat, message)
+    include 'backstay_stream_write_part.f90'
   end subroutine
 
   subroutine write_c8(stream, data, stat, message)
-    integer(int64), intent(in) :: stream
     complex(real64), target, contiguous, intent(in) :: data(:)
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call write_any(stream, c_loc(data), storage_size(data, int64) / 8 * size(data, kind=int64), &
-                   stat, message)
+    include 'backstay_stream_write_part.f90'
   end subroutine
 
   ! Read ---------------------------------------------------------------------------------------
@@ -241,80 +213,38 @@ contains
   end subroutine
 
   subroutine read_i1(version, name, data, offset, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int8), target, contiguous, intent(inout) :: data(:)
-    integer(int64), intent(in), optional :: offset
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call read_any(version, name, c_loc(data), &
-                  storage_size(data, int64) / 8 * size(data, kind=int64), offset, stat, message)
+    include 'backstay_stream_read_part.f90'
   end subroutine
 
   subroutine read_i4(version, name, data, offset, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int32), target, contiguous, intent(inout) :: data(:)
-    integer(int64), intent(in), optional :: offset
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call read_any(version, name, c_loc(data), &
-                  storage_size(data, int64) / 8 * size(data, kind=int64), offset, stat, message)
+    include 'backstay_stream_read_part.f90'
   end subroutine
 
   subroutine read_i8(version, name, data, offset, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     integer(int64), target, contiguous, intent(inout) :: data(:)
-    integer(int64), intent(in), optional :: offset
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call read_any(version, name, c_loc(data), &
-                  storage_size(data, int64) / 8 * size(data, kind=int64), offset, stat, message)
+    include 'backstay_stream_read_part.f90'
   end subroutine
 
   subroutine read_r4(version, name, data, offset, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     real(real32), target, contiguous, intent(inout) :: data(:)
-    integer(int64), intent(in), optional :: offset
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call read_any(version, name, c_loc(data), &
-                  storage_size(data, int64) / 8 * size(data, kind=int64), offset, stat, message)
+    include 'backstay_stream_read_part.f90'
   end subroutine
 
   subroutine read_r8(version, name, data, offset, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     real(real64), target, contiguous, intent(inout) :: data(:)
-    integer(int64), intent(in), optional :: offset
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call read_any(version, name, c_loc(data), &
-                  storage_size(data, int64) / 8 * size(data, kind=int64), offset, stat, message)
+    include 'backstay_stream_read_part.f90'
   end subroutine
 
   subroutine read_c4(version, name, data, offset, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     complex(real32), target, contiguous, intent(inout) :: data(:)
-    integer(int64), intent(in), optional :: offset
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call read_any(version, name, c_loc(data), &
-                  storage_size(data, int64) / 8 * size(data, kind=int64), offset, stat, message)
+    include 'backstay_stream_read_part.f90'
   end subroutine
 
   subroutine read_c8(version, name, data, offset, stat, message)
-    integer(int64), intent(in) :: version
-    character(*), intent(in) :: name
     complex(real64), target, contiguous, intent(inout) :: data(:)
-    integer(int64), intent(in), optional :: offset
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: message
-    call read_any(version, name, c_loc(data), &
-                  storage_size(data, int64) / 8 * size(data, kind=int64), offset, stat, message)
+    include 'backstay_stream_read_part.f90'
   end subroutine
 
 end module backstay_streams
