@@ -288,11 +288,6 @@ class RestoreSignals(Lives):
         """POSIX timers of every kind, whatever the ids of the threads that they tell."""
         self.go_on([PROGRAMS / "image_timers"], first_s=(0.02, 0.15))
 
-    def test_timers_on_older_kernels(self):
-        """They count timers, and give none the number that it had."""
-        exact = booted.forbids(157, errno.EINVAL, 77)  # prctl, PR_TIMER_CREATE_RESTORE_IDS
-        self.go_on([PROGRAMS / "image_timers"], tries=1, first_s=(0.02, 0.15), preexec_fn=exact)
-
     def test_signals_where_nobody_may_look_at_them(self):
         """Those that carry nothing come back, and those of timers."""
         no_trace = booted.forbids(101, errno.EPERM)

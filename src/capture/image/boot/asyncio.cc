@@ -6,6 +6,7 @@
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/maps.h"
+#include "capture/image/boot/notes.h"
 
 namespace backstay::image::asyncio {
 

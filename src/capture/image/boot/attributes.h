@@ -1,6 +1,6 @@
 // Attributes of a process and its threads that a program may change: limits, processors, priorities
-// and such (docs/format/image.md, notes of attributes). The program has all others from its parent,
-// a process of Backstay, and has those of the new parent after a restart. Rights: rights.h.
+// (docs/format/image.md, notes of attributes). The program has all others from its parent, a
+// process of Backstay, and has those of the new parent after a restart. Rights: rights.h.
 #pragma once
 
 #include "capture/image/boot/notes.h"
@@ -11,13 +11,10 @@ namespace backstay::image::attributes {
 // In a cut.
 void add_notes(const Stopped& stopped, NotesWriter& notes);
 
-// A restart takes limits first as high as it needs them, later as they were.
-enum class When { before_all, once_there, at_last };
-// By the process's first thread. `now`: the new id of a thread. `missing` gets what is not allowed
-// here; what is nearest holds then.
-void take(When when, const Tables& tables, uint32_t (*now)(uint32_t before), Text& missing);
-
-// The calling thread, of Backstay in a process of its own, gets what the parent has.
-void be_as_parent();
+// A restart, by the process's first thread. `missing` gets what is not allowed here: that stays as
+// the new parent has it. First limits only rise, as far as the restart needs them.
+void take_limits(const Tables& tables, bool at_last, Text& missing);
+// Of the threads, once they have been started.
+void take(const Tables& tables, Text& missing);
 
 }  // namespace backstay::image::attributes

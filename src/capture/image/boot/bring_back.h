@@ -2,7 +2,6 @@
 // process's first, on the boot program's own stack.
 #pragma once
 
-#include "capture/image/boot/attributes.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/sink.h"
 #include "capture/image/boot/tables.h"
@@ -49,19 +48,25 @@ uint32_t new_thread_id(uint32_t before);
 void renew_thread_ids(const Tables& tables);
 
 // Closes what the image does not have, but for `control` and the launcher's descriptor, which move
-// to numbers that the image does not use. `reserve`: something takes each of the image's numbers,
-// so that what the lower half opens goes elsewhere.
+// to numbers above all of the image. `reserve`: something takes each of the image's numbers, so
+// that what the lower half opens goes elsewhere.
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble);
 void open_descriptors(const Tables& tables, Trouble& trouble);
-// Flags that are not for a file that is opened again: O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW count
-// when it is opened first, and O_ASYNC does nothing then.
-inline constexpr uint32_t only_at_first = 0100 | 0200 | 01000 | 020000 | 0400000;
+// Trouble: this process (0), or the one that saves it and would start it again, may not have as
+// many descriptors as a restart needs, above those of the image too.
+void check_numbers(const Tables& tables, long whose, Trouble& trouble);
+// As many descriptors as this process may have, until it is lowered again.
+void raise_descriptor_limit();
+void lower_descriptor_limit();
+// Flags that count when a file is opened first: O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW.
+inline constexpr uint32_t only_at_first = 0100 | 0200 | 01000 | 0400000;
 // What was written behind the cut is cut off: the program writes it again.
 void cut_back(const Descriptor& one, long fd);
+// Moves a descriptor to a number above all of the image, and closes the old one. The new number, or
+// a negative error.
+long lift_descriptor(long fd);
 void set_signals(const Tables& tables);
 void set_timers(const Tables& tables);
-// Limits, priorities and such of the process and its threads (attributes.h).
-void take_attributes(const Tables& tables, attributes::When when, Text& missing);
 // Lets all threads go on, the calling one as the image's leader. Does not return.
 [[noreturn]] void go_on(const Tables& tables);
 

@@ -1,4 +1,3 @@
-#include <linux/mman.h>
 
 #include "capture/image/boot/areas.h"
 #include "capture/image/boot/bring_back.h"

@@ -1,11 +1,9 @@
 #include "capture/image/boot/bring_back.h"
-#include "capture/image/boot/descriptor_state.h"
 #include "capture/image/boot/epoll_sets.h"
 #include "capture/image/boot/events.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/nameless.h"
-#include "capture/image/boot/numbers.h"
 #include "capture/image/boot/outputs.h"
 #include "capture/image/boot/rights.h"
 #include "capture/image/boot/socket_pairs.h"
@@ -19,9 +17,9 @@ constexpr uint32_t access_mode = 3;
 constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 // O_TMPFILE, which is of folders alone.
 constexpr uint32_t without_name = 020200000;
-constexpr long set_flags = 4;    // F_SETFL
-constexpr long set_owner = 15;   // F_SETOWN_EX
-constexpr long set_signal = 10;  // F_SETSIG
+constexpr long duplicate_above = 0;  // F_DUPFD
+constexpr long set_flags = 4;        // F_SETFL
+constexpr uint32_t not_blocking = 04000;
 
 struct Pipe {
   uint64_t inode = 0;
@@ -29,6 +27,13 @@ struct Pipe {
 };
 Pipe pipes[descriptors_max / 2];
 uint32_t pipe_count = 0;
+long above = 0;  // the first number that no descriptor of the image has
+
+constexpr long open_files = 7;  // RLIMIT_NOFILE
+struct Limit {
+  uint64_t soft = 0, hard = 0;
+};
+Limit limit;
 
 const Descriptor* reader_of(const Tables& tables, uint64_t inode) {
   for (const Descriptor& one : tables.descriptors) {
@@ -49,17 +54,15 @@ Pipe* pipe_of(const Tables& tables, uint64_t inode) {
   Pipe& pipe = pipes[pipe_count];
   int ends[2] = {-1, -1};
   const Descriptor* reader = reader_of(tables, inode);
-  const bool messages = reader != nullptr && (reader->marks & descriptor_in_parts) != 0;
-  if (reader == nullptr || system_call(__NR_pipe2, address_of(ends), messages ? O_DIRECT : 0) != 0)
-    return nullptr;
+  if (reader == nullptr || system_call(__NR_pipe2, address_of(ends), 0) != 0) return nullptr;
   rights::give(ends[0]);
   pipe.inode = inode;
   pipe.ends[0] = static_cast<int>(lift_descriptor(ends[0]));
   pipe.ends[1] = static_cast<int>(lift_descriptor(ends[1]));
   system_call(__NR_fcntl, pipe.ends[1], 1031 /* F_SETPIPE_SZ */, static_cast<long>(reader->bytes));
-  each_part(tables, *reader, [&](uint64_t, const uint8_t* bytes, uint64_t size) {
-    return sys_write(pipe.ends[1], bytes, size) == static_cast<long>(size);
-  });
+  if (reader->contents_bytes > 0) {
+    sys_write(pipe.ends[1], &tables.contents[reader->contents], reader->contents_bytes);
+  }
   ++pipe_count;
   return &pipe;
 }
@@ -68,7 +71,9 @@ long open_pipe(const Tables& tables, const Descriptor& one) {
   const Pipe* pipe = pipe_of(tables, one.inode);
   if (pipe == nullptr) return -1;
   const long fd = system_call(__NR_dup, pipe->ends[one.flags & access_mode]);
-  system_call(__NR_fcntl, fd, set_flags, static_cast<long>(one.flags));
+  if ((one.flags & not_blocking) != 0) {
+    system_call(__NR_fcntl, fd, set_flags, static_cast<long>(one.flags));
+  }
   return fd;
 }
 
@@ -135,16 +140,6 @@ uint32_t same_as(const Tables& tables, const Descriptor& one) {
   return 0;
 }
 
-// Only now it may tell: the flag does nothing where a file is opened with it.
-void tell_again(const Descriptor& one) {
-  const int32_t owner[2] = {1, static_cast<int32_t>(system_call(__NR_getpid))};
-  const uint32_t signal = one.marks >> descriptor_more_shift & descriptor_more;
-  if ((one.marks & descriptor_tells_own) == 0) return;
-  system_call(__NR_fcntl, one.number, set_owner, address_of(owner));
-  system_call(__NR_fcntl, one.number, set_signal, static_cast<long>(signal));
-  system_call(__NR_fcntl, one.number, set_flags, static_cast<long>(one.flags));
-}
-
 void open_descriptor(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   if (one.same_as != one.number && !is_given(one)) {
     const uint32_t from = same_as(tables, one);
@@ -160,7 +155,6 @@ void open_descriptor(const Tables& tables, const Descriptor& one, Trouble& troub
   }
   place(one, fd);
   if (given) return;
-  tell_again(one);
   const bool seeks = one.kind == static_cast<uint32_t>(DescriptorKind::file) ||
                      one.kind == static_cast<uint32_t>(DescriptorKind::directory);
   if (seeks) system_call(__NR_lseek, one.number, static_cast<long>(one.offset), 0);
@@ -177,7 +171,7 @@ void close_range(long first, long last) {
   if (first <= last) system_call(__NR_close_range, first, last, 0);
 }
 
-// Descriptors of ours that stay, under other numbers than those of the image; -1: there is none.
+// Descriptors of ours that stay, above those of the image; -1: there is none.
 struct Kept {
   long control, launcher, watcher;
   long given[outputs::numbers];
@@ -232,6 +226,45 @@ void cut_back(const Descriptor& one, long fd) {
   if (status.bytes > one.bytes) system_call(__NR_ftruncate, fd, static_cast<long>(one.bytes));
 }
 
+void check_numbers(const Tables& tables, long whose, Trouble& trouble) {
+  Limit may;
+  uint64_t needed = 7;  // three lines, what was given as 0, 1 and 2, and one that is opened
+  long top = standard - 1;
+  for (const Descriptor& one : tables.descriptors) {
+    const bool copied = one.kind == static_cast<uint32_t>(DescriptorKind::pipe) ||
+                        one.kind == static_cast<uint32_t>(DescriptorKind::socket) ||
+                        nameless::is_one(tables, one);
+    needed += copied ? 1 : 0;
+    if (static_cast<long>(one.number) > top) top = static_cast<long>(one.number);
+  }
+  if (whose == 0) above = top + 1;
+  if (system_call(__NR_prlimit64, whose, open_files, 0, address_of(&may)) != 0) return;
+  if (static_cast<uint64_t>(top) + needed < may.hard) return;
+  trouble << "the program has descriptor " << top << " of " << may.hard
+          << " that a process may have, and a restart needs " << needed
+          << " more for a moment: raise the limit (ulimit -Hn) for backstay run";
+}
+
+// Until all descriptors have their numbers, copies of each pipe and pair lie above them.
+void raise_descriptor_limit() {
+  system_call(__NR_prlimit64, 0, open_files, 0, address_of(&limit));
+  const Limit raised{limit.hard, limit.hard};
+  system_call(__NR_prlimit64, 0, open_files, address_of(&raised), 0);
+}
+
+// The limit stays raised where the image has numbers beyond it: the program had raised it itself.
+void lower_descriptor_limit() {
+  if (above <= static_cast<long>(limit.soft)) {
+    system_call(__NR_prlimit64, 0, open_files, address_of(&limit), 0);
+  }
+}
+
+long lift_descriptor(long fd) {
+  const long lifted = system_call(__NR_fcntl, fd, duplicate_above, above);
+  sys_close(fd);
+  return lifted;
+}
+
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble) {
   raise_descriptor_limit();
   if (control >= 0) control = lift_descriptor(control);
@@ -244,7 +277,7 @@ void clear_descriptors(const Tables& tables, bool reserve, long& control, Troubl
   if (watch::descriptor() >= 0) watch::move_descriptor(lift_descriptor(watch::descriptor()));
   static Kept kept;
   kept.file_count = nameless::lift(kept.files);
-  outputs::lift(kept.given);
+  outputs::lift(kept.given, above);
   kept.control = control;
   kept.launcher = launcher;
   kept.watcher = watch::descriptor();

@@ -5,7 +5,6 @@
 #include "capture/image/boot/contents.h"
 #include "capture/image/boot/maps.h"
 #include "capture/image/boot/nameless.h"
-#include "capture/image/boot/numbers.h"
 #include "capture/image/boot/vdso.h"
 
 namespace backstay::image {

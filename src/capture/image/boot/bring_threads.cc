@@ -2,6 +2,7 @@
 #include <linux/prctl.h>
 
 #include "capture/image/boot/areas.h"
+#include "capture/image/boot/attributes.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/mutexes.h"
@@ -212,11 +213,6 @@ void renew_thread_ids(const Tables& tables) {
   }
 }
 
-void take_attributes(const Tables& tables, attributes::When when, Text& missing) {
-  attributes::take(
-      when, tables, [](uint32_t before) { return ids.renewed(before); }, missing);
-}
-
 void go_on(const Tables& tables) {
   const Thread* leader = leader_of(tables);
   const uint64_t others = tables.threads.size() - (leader != nullptr ? 1 : 0);
@@ -231,7 +227,7 @@ void go_on(const Tables& tables) {
   queued_signals::bring_back(tables);
   const uint64_t frame = leader != nullptr ? leader->frame : 0;
   Text known;
-  take_attributes(tables, attributes::When::at_last, known);
+  attributes::take_limits(tables, /*at_last=*/true, known);
   if (leader != nullptr) rights::take(leader->tid);
   rights::become_dumpable();
   open_control();

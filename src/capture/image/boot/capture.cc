@@ -42,15 +42,15 @@ Position position;
 void describe_notes(const char* given, Trouble& trouble) {
   NotesWriter notes(tables);
   notes.add(given);
-  if (lower_library() != nullptr) notes.add("mpi", 0, lower_library());
   Text own;
+  if (lower_library() != nullptr) own << "mpi=" << lower_library() << "\n";
   asyncio::add_note(own);
   personality::add_note(own);
   notes.add(own.c_str());
   describe_threads(stopped, tables, notes);
   posix_timers::check(tables, trouble);
   if (trouble.empty()) queued_signals::add_notes(tables, notes, trouble);
-  rights::add_notes(stopped, notes);
+  rights::add_others(notes);
   attributes::add_notes(stopped, notes);
   notes.end(trouble);
 }

@@ -6,7 +6,6 @@
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/identify.h"
 #include "capture/image/boot/nameless.h"
-#include "capture/image/boot/numbers.h"
 #include "capture/image/boot/outputs.h"
 
 namespace backstay::image {
@@ -171,7 +170,7 @@ void check_files(const Tables& tables, Trouble& trouble) {
 }
 
 void check_descriptors(const Tables& tables, Trouble& trouble) {
-  check_numbers(tables, /*restart=*/true, trouble);
+  check_numbers(tables, /*whose=*/0, trouble);
   for (const Descriptor& one : tables.descriptors) {
     if (trouble.empty()) check_one(tables, one, trouble);
   }

@@ -1,6 +1,5 @@
 #include "capture/image/boot/control.h"
 
-#include "capture/image/boot/attributes.h"
 #include "capture/image/boot/capture.h"
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/copy_sum.h"
@@ -206,7 +205,6 @@ void close_others() {
 
 [[noreturn]] void control_main(void*) {
   close_others();
-  attributes::be_as_parent();
   handover::open();
   wait_while(&open, 0);
   rights::take_as_control();

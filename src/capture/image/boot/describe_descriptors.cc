@@ -1,14 +1,13 @@
 // Open descriptors: files with their offsets, pipes and sockets of the program to itself, event
 // counters, epoll sets, timers and signal sets, devices that have no state, and those that it was
 // started with.
+#include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/describe.h"
-#include "capture/image/boot/descriptor_state.h"
 #include "capture/image/boot/events.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/nameless.h"
-#include "capture/image/boot/numbers.h"
 #include "capture/image/boot/outputs.h"
 #include "capture/image/boot/pipes.h"
 #include "capture/image/boot/socket_pairs.h"
@@ -23,9 +22,6 @@ constexpr uint32_t write_only = 1;
 constexpr uint32_t kept_mode = 0100777;  // also that it is a regular file: so it is not 0
 constexpr uint64_t standard = 3;         // 0, 1, 2: given by what starts the program
 constexpr int looks_max = 4;
-constexpr long get_seals = 1034;
-constexpr long get_signal = 11;  // F_GETSIG
-constexpr long get_owner = 16;   // F_GETOWN_EX
 
 struct Open {
   uint64_t number;
@@ -97,53 +93,27 @@ const Descriptor* same_file(const Tables& tables, const Descriptor& of) {
   return nullptr;
 }
 
-bool keep_part(long fd, uint64_t at, uint64_t bytes, Tables& tables, Descriptor& out) {
-  const ContentPart part{at, bytes};
-  if ((out.marks & descriptor_in_parts) != 0) {
-    uint8_t* head = add_state(tables, out, sizeof part);
-    if (head == nullptr) return false;
-    memcpy(head, &part, sizeof part);
-  }
-  uint8_t* to = add_state(tables, out, bytes);
-  return to != nullptr && sys_pread(fd, to, bytes, at) == static_cast<long>(bytes);
-}
-
-// All but its holes, in parts where it has some.
-bool keep_data(long fd, uint64_t bytes, Tables& tables, Descriptor& out) {
-  constexpr long seek_data = 3;
-  constexpr long seek_hole = 4;
-  const auto end = static_cast<long>(bytes);
-  const long first = system_call(__NR_lseek, fd, 0, seek_hole);
-  if (bytes == 0) return true;
-  if (first < 0 || first >= end) return keep_part(fd, 0, bytes, tables, out);
-  out.marks |= descriptor_in_parts;
-  for (long hole = 0; hole < end;) {
-    const long data = system_call(__NR_lseek, fd, hole, seek_data);
-    if (data < 0 || data >= end) return true;  // a hole is the rest
-    hole = system_call(__NR_lseek, fd, data, seek_hole);
-    if (hole < 0 || hole > end) hole = end;
-    const auto size = static_cast<uint64_t>(hole - data);
-    if (!keep_part(fd, static_cast<uint64_t>(data), size, tables, out)) return false;
-  }
-  return true;
-}
-
 // A file without a name lives in the image, once.
 void keep_content(const Open& open, Tables& tables, Descriptor& out, Trouble& trouble) {
   if (const Descriptor* same = same_file(tables, out)) {
     out.contents = same->contents;
     out.contents_bytes = same->contents_bytes;
-    out.marks |= same->marks & (descriptor_in_parts | descriptor_more << descriptor_more_shift);
     return;
   }
   Text link;
   link << "/proc/self/fd/" << open.number;
+  const uint64_t bytes = open.status.bytes;
   const long fd = sys_open(link.c_str(), O_RDONLY | O_CLOEXEC);
-  const long seals = system_call(__NR_fcntl, fd, get_seals);
-  if (seals > 0) out.marks |= static_cast<uint32_t>(seals) << descriptor_more_shift;
-  if (fd < 0 || !keep_data(fd, open.status.bytes, tables, out)) {
+  const uint64_t at = tables.contents.size();
+  if (fd < 0 || bytes > tables.contents.room() - at) {
     trouble << "descriptor " << open.number << " (" << open.path << ") is a removed file that "
-            << "cannot be read, or holds too much to be kept in an image";
+            << (fd < 0 ? "cannot be read" : "is too large to be kept in an image");
+    return;
+  }
+  tables.contents.resize(at + bytes);
+  out.contents = at;
+  if (bytes > 0) {
+    out.contents_bytes = static_cast<uint64_t>(sys_pread(fd, &tables.contents[at], bytes, 0));
   }
   sys_close(fd);
 }
@@ -171,21 +141,6 @@ void refuse_other_names(const Open& open, const Descriptor& one, Trouble& troubl
   trouble << "descriptor " << open.number << " is " << open.path
           << (is_its_name ? ", whose name looks like that of a removed file"
                           : ", which has another name: open it by that one");
-}
-
-// A restart opens it by its path. What has no file there at the cut (a message queue has a name in
-// no folder) would be saved, and would never come back.
-void refuse_without_path(const Open& open, const Descriptor& one, Trouble& trouble) {
-  const bool given = open.number < standard || given_output(one) != 0;
-  FileStatus there;
-  const bool found =
-      open.path[0] == '/' && file_status(open.path, there) && there.type() == open.status.type();
-  const bool writes = (one.flags & access_mode) != 0;
-  const bool same =
-      found && (there.inode == open.status.inode || !writes || !keeps_inodes(open.path));
-  if (given || same || !trouble.empty()) return;
-  trouble << "descriptor " << open.number << " is " << open.path << ": it cannot be saved, as a "
-          << "restart finds " << (found ? "another file" : "nothing of the kind") << " there";
 }
 
 DescriptorKind kind_of(const Open& open, Trouble& trouble) {
@@ -248,7 +203,10 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   name_without_id(open, trouble);
   out->path = tables.add_text(open.path);
   const bool has_name = is_folder || (is_file && !nameless::is_one(tables, *out));
-  if (has_name) refuse_without_path(open, *out, trouble);
+  FileStatus there;  // a message queue has a name in no folder
+  const bool given = number < standard || given_output(*out) != 0;
+  if (has_name && !given && trouble.empty() && !file_status(open.path, there))
+    trouble << "descriptor " << number << " is " << open.path << ": it cannot be saved";
   if (!is_file) return;
   if (!has_name) {
     out->marks |= (open.status.mode & kept_mode) << descriptor_mode_shift;
@@ -294,22 +252,9 @@ void settle_pipes(Tables& tables, Trouble& trouble) {
   }
 }
 
-// Another process, or one thread, that it tells is forgotten.
-void keep_owner(Descriptor& one) {
-  int32_t owner[2] = {};  // 1: a process; its id
-  const Borrowed borrowed(one);
-  if (system_call(__NR_fcntl, borrowed.fd(), get_owner, address_of(owner)) != 0) return;
-  if (owner[0] != 1 || owner[1] != system_call(__NR_getpid)) return;
-  const auto signal = static_cast<uint32_t>(system_call(__NR_fcntl, borrowed.fd(), get_signal));
-  one.marks |= descriptor_tells_own | (signal & descriptor_more) << descriptor_more_shift;
-}
-
 void keep_states(Tables& tables, Trouble& trouble) {
   for (Descriptor& one : tables.descriptors) {
     if (one.same_as != one.number && one.same_as >= standard) continue;
-    const bool inherited = one.kind == static_cast<uint32_t>(DescriptorKind::inherited);
-    const bool has_seals = nameless::is_one(tables, one);
-    if (!inherited && !has_seals && given_output(one) == 0) keep_owner(one);
     if (one.kind == static_cast<uint32_t>(DescriptorKind::socket))
       keep_socket(tables, one, trouble);
     if (is_event(one.kind)) keep_event(tables, one, trouble);
@@ -366,7 +311,7 @@ void describe_descriptors(Tables& tables, Trouble& trouble) {
   find_shared(tables);
   settle_pipes(tables, trouble);
   if (trouble.empty()) keep_states(tables, trouble);
-  if (trouble.empty()) check_numbers(tables, /*restart=*/false, trouble);
+  if (trouble.empty()) check_numbers(tables, system_call(__NR_getppid), trouble);
 }
 
 }  // namespace backstay::image

@@ -86,8 +86,9 @@ void describe_process(const Stopped&, Tables& tables, Trouble& trouble) {
 
 void describe_threads(const Stopped& stopped, Tables& tables, NotesWriter& notes) {
   const auto leader = static_cast<uint32_t>(system_call(__NR_getpid));
+  const rights::Rights& first = stopped.threads[0].rights;
   for (uint64_t i = 0; i < stopped.count; ++i) {
-    const Parked& parked = stopped.threads[i];
+    Parked& parked = stopped.threads[i];
     Thread& out = *tables.threads.add();
     out.tid = parked.tid;
     out.flags = parked.tid == leader ? thread_leader : 0;
@@ -105,8 +106,11 @@ void describe_threads(const Stopped& stopped, Tables& tables, NotesWriter& notes
     while (const char* line = lines.next()) {
       if (begins_with(line, "Name:\t")) copy_text(out.name, sizeof out.name, line + 6);
       out.pending = value_of(line, "SigPnd:", true, out.pending);
-      rights::add_line(line, i == 0 ? 0 : parked.tid, notes);
+      rights::read_line(line, parked.rights);
+      rights::add_groups(line, i == 0 ? 0 : parked.tid, notes);
     }
+    const bool same = i > 0 && memcmp(&parked.rights, &first, sizeof first) == 0;
+    if (!same) rights::add_note(parked.tid, parked.rights, notes);
   }
 }
 

@@ -18,22 +18,17 @@ bool find_in(const char* line, const char* name, const char*& at) {
   return false;
 }
 
-uint8_t* add_state(Tables& tables, Descriptor& one, uint64_t size) {
-  const uint64_t at = tables.contents.size();
-  if (size > tables.contents.room() - at) return nullptr;
-  tables.contents.resize(at + size);
-  if (one.contents_bytes == 0) one.contents = at;
-  one.contents_bytes += size;
-  return &tables.contents[at];
-}
-
 void keep_state(Tables& tables, Descriptor& one, const void* bytes, uint64_t size,
                 Trouble& trouble) {
-  if (uint8_t* to = add_state(tables, one, size)) {
-    memcpy(to, bytes, size);
-  } else {
+  const uint64_t at = tables.contents.size();
+  if (size > tables.contents.room() - at) {
     trouble << "the image has no room for the state of descriptor " << uint64_t{one.number};
+    return;
   }
+  tables.contents.resize(at + size);
+  memcpy(&tables.contents[at], bytes, size);
+  if (one.contents_bytes == 0) one.contents = at;
+  one.contents_bytes += size;
 }
 
 }  // namespace backstay::image

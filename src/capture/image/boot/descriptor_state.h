@@ -11,8 +11,6 @@ Lines info_of(const Descriptor& one);
 // False: `name` is not in the line. Else `at` is at the value behind it.
 bool find_in(const char* line, const char* name, const char*& at);
 
-// Adds so many bytes to the state of this descriptor, to be filled; null: the contents are full.
-uint8_t* add_state(Tables& tables, Descriptor& one, uint64_t size);
 // Adds these bytes to the state of this descriptor. Between two calls for one descriptor nothing of
 // another one may be added. Trouble: the contents are full.
 void keep_state(Tables& tables, Descriptor& one, const void* bytes, uint64_t size,
@@ -23,25 +21,6 @@ template <typename State>
 bool state_of(const Tables& tables, const Descriptor& one, uint64_t index, State& state) {
   if ((index + 1) * sizeof(State) > one.contents_bytes) return false;
   memcpy(&state, &tables.contents[one.contents + index * sizeof(State)], sizeof(State));
-  return true;
-}
-
-// Calls visit(at, bytes, size) for each part of its content, until one returns false. False: so, or
-// the content is damaged.
-template <typename Visit>
-bool each_part(const Tables& tables, const Descriptor& one, Visit visit) {
-  const uint8_t* from = tables.contents.begin() + one.contents;
-  const uint8_t* end = from + one.contents_bytes;
-  if ((one.marks & descriptor_in_parts) == 0) return from == end || visit(0, from, end - from);
-  while (from != end) {
-    ContentPart part{};
-    if (end - from < static_cast<long>(sizeof part)) return false;
-    memcpy(&part, from, sizeof part);
-    from += sizeof part;
-    if (part.bytes > static_cast<uint64_t>(end - from)) return false;
-    if (!visit(part.at, from, part.bytes)) return false;
-    from += part.bytes;
-  }
   return true;
 }
 

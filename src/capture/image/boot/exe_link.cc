@@ -1,7 +1,5 @@
 #include "capture/image/boot/exe_link.h"
 
-#include <linux/mman.h>
-
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/process.h"
 

@@ -87,22 +87,6 @@ const char* Lines::next() {
   }
 }
 
-const char* text_of_status(const char* line, const char* name) {
-  const size_t size = strlen(name);
-  return begins_with(line, name) && line[size] == ':' ? line + size + 2 : nullptr;
-}
-
-Text status_of(long id, const char* name) {
-  Text path;
-  Text found;
-  path << "/proc/" << id << "/status";
-  Lines lines(path.c_str());
-  while (const char* line = lines.next()) {
-    if (const char* text = text_of_status(line, name)) found << text;
-  }
-  return found;
-}
-
 long borrow_descriptor(uint64_t number) {
   const long self = system_call(__NR_pidfd_open, system_call(__NR_getpid), 0);
   if (self < 0) return self;

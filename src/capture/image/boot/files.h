@@ -35,11 +35,6 @@ long borrow_descriptor(uint64_t number);
 // Where a link points to; false where it cannot be read or is too long.
 bool read_link(const char* path, char* to, size_t room);
 
-// The text of a line `NAME:\tTEXT` of /proc/PID/status; null: it has another name.
-const char* text_of_status(const char* line, const char* name);
-// The value of line `name` in the status of a thread or process; empty: there is no such line.
-Text status_of(long id, const char* name);
-
 // Reads a file of /proc line by line. Usage: open, then next() while it is true.
 class Lines {
  public:

@@ -1,9 +1,7 @@
 #include "capture/image/boot/nameless.h"
 
 #include "capture/image/boot/bring_back.h"
-#include "capture/image/boot/descriptor_state.h"
 #include "capture/image/boot/files.h"
-#include "capture/image/boot/numbers.h"
 #include "capture/image/boot/rights.h"
 
 namespace backstay::image::nameless {
@@ -64,26 +62,15 @@ void refuse(const char* how, Trouble& trouble) {
           << "files, shared memory) are " << how;
 }
 
-// Holes stay holes.
 bool fill(const Tables& tables, const Descriptor& from, long fd) {
-  return each_part(tables, from, [&](uint64_t at, const uint8_t* bytes, uint64_t size) {
-    for (uint64_t done = 0; done < size;) {
-      const long wrote = system_call(__NR_pwrite64, fd, address_of(bytes + done),
-                                     static_cast<long>(size - done), static_cast<long>(at + done));
-      if (wrote <= 0) return false;
-      done += static_cast<uint64_t>(wrote);
-    }
-    return true;
-  });
-}
-
-// One that was mapped to be written when it was sealed against new writes only is mapped so again.
-void seal(long fd, uint32_t seals) {
-  constexpr long add_seals = 1033;
-  constexpr uint32_t writes = 8;          // F_SEAL_WRITE
-  constexpr uint32_t future_writes = 16;  // F_SEAL_FUTURE_WRITE
-  if (seals == 0 || system_call(__NR_fcntl, fd, add_seals, static_cast<long>(seals)) == 0) return;
-  system_call(__NR_fcntl, fd, add_seals, static_cast<long>((seals & ~writes) | future_writes));
+  for (uint64_t done = 0; done < from.contents_bytes;) {
+    const long wrote =
+        system_call(__NR_pwrite64, fd, address_of(&tables.contents[from.contents + done]),
+                    static_cast<long>(from.contents_bytes - done), static_cast<long>(done));
+    if (wrote <= 0) return false;
+    done += static_cast<uint64_t>(wrote);
+  }
+  return true;
 }
 
 // In the folder in which it was, where that is on the same disk: so what the program writes to it
@@ -105,10 +92,7 @@ long make_on_disk(const Tables& tables, const Descriptor& one) {
 }
 
 long make_in_memory(const Tables& tables, uint64_t number, const Descriptor* open) {
-  constexpr long close_on_exec = 1;
-  constexpr long may_be_sealed = 2;
-  const long fd = system_call(__NR_memfd_create, address_of("backstay"),
-                              open != nullptr ? close_on_exec | may_be_sealed : close_on_exec);
+  const long fd = system_call(__NR_memfd_create, address_of("backstay"), 1 /* MFD_CLOEXEC */);
   if (fd < 0) return fd;
   const uint64_t bytes = open != nullptr ? open->bytes : mapped_bytes(tables, number);
   system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
@@ -178,7 +162,6 @@ void close_all(const Tables& tables) {
     const uint32_t mode = open == nullptr ? 0 : open->marks >> descriptor_mode_shift;
     rights::give(files[i].fd);
     if (mode != 0) system_call(__NR_fchmod, files[i].fd, static_cast<long>(mode & permissions));
-    if (open != nullptr) seal(files[i].fd, open->marks >> descriptor_more_shift & descriptor_more);
     sys_close(files[i].fd);
   }
   count = 0;

@@ -1,7 +1,6 @@
 #include "capture/image/boot/outputs.h"
 
 #include "capture/image/boot/bring_back.h"
-#include "capture/image/boot/numbers.h"
 
 namespace backstay::image::outputs {
 
@@ -12,8 +11,9 @@ constexpr uint32_t output = 1;
 constexpr uint32_t error = 2;
 constexpr uint32_t marks_of[numbers] = {0, descriptor_is_output, descriptor_is_error};
 constexpr uint32_t given_marks = descriptor_is_output | descriptor_is_error;
-constexpr long from_start = 0;  // SEEK_SET
-constexpr long from_end = 2;    // SEEK_END
+constexpr long duplicate_above = 0;  // F_DUPFD
+constexpr long from_start = 0;       // SEEK_SET
+constexpr long from_end = 2;         // SEEK_END
 
 struct Given {
   FileStatus status;
@@ -107,9 +107,9 @@ int given(const Descriptor& one) {
   return is_standard && is_file(one) && !is_own && writes(one) ? number : -1;
 }
 
-void lift(long (&lifted)[numbers]) {
+void lift(long (&lifted)[numbers], long above) {
   for (uint32_t number = 0; number < numbers; ++number) {
-    const long copy = copy_descriptor(number);
+    const long copy = system_call(__NR_fcntl, number, duplicate_above, above);
     lifted[number] = copies[number] = copy < 0 ? -1 : copy;
   }
 }

@@ -22,9 +22,9 @@ extern bool keeps [[gnu::visibility("hidden")]];
 // The number under which the new process was given what this descriptor is to be; -1: it was not
 // given.
 int given(const Descriptor& one);
-// Copies 0, 1 and 2 of the new process to other numbers than those of the image, which can then be
-// filled in any order; until close_all(). -1: it has none.
-void lift(long (&lifted)[numbers]);
+// Copies 0, 1 and 2 of the new process to numbers from `above` on, so that the image's numbers can
+// be filled in any order; until close_all(). -1: it has none.
+void lift(long (&lifted)[numbers], long above);
 // What was given for this descriptor; the caller moves it to its number. Cuts standard output back,
 // where it is the file of before and was not emptied since then (a shell does that for `> file`):
 // the program prints the rest again. Standard error stays whole, as `backstay run` has written

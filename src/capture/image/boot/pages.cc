@@ -111,10 +111,6 @@ bool add_unwritten(Row<Run>& runs, uint64_t start, uint64_t end) {
 }
 
 // PAGEMAP_SCAN, of Linux 6.7 and later: ranges instead of a word a page.
-struct Scan {
-  uint64_t bytes, flags, start, end, walk_end, ranges, ranges_max, pages_max;
-  uint64_t inverted, all_of, any_of, returned;
-};
 struct Range {
   uint64_t start, end, categories;
 };
@@ -126,22 +122,23 @@ constexpr uint64_t scan_file = 4;
 constexpr uint64_t scan_present = 8;
 constexpr uint64_t scan_swapped = 16;
 constexpr uint64_t scan_zero = 32;
+struct Scan {
+  uint64_t bytes = sizeof(Scan), flags, start, end, walk_end = 0, ranges, ranges_max, pages_max = 0;
+  uint64_t inverted = 0, all_of = 0, any_of = scan_present | scan_swapped, returned = any_of;
+
+  Scan(uint64_t how, uint64_t from, uint64_t to, Range* found = nullptr, uint64_t room = 0)
+      : flags(how),
+        start(from),
+        end(to),
+        ranges(reinterpret_cast<uint64_t>(found)),
+        ranges_max(room) {}
+};
 
 // Of an area, which is one mapping: its first page tells.
 bool is_watched(long fd, const Area& area) {
   Range range{};
-  Scan scan{sizeof scan,
-            scan_watched_alone,
-            area.start,
-            area.start + page_bytes,
-            0,
-            reinterpret_cast<uint64_t>(&range),
-            1,
-            0,
-            0,
-            0,
-            scan_present | scan_swapped,
-            scan_present};
+  Scan scan(scan_watched_alone, area.start, area.start + page_bytes, &range, 1);
+  scan.returned = scan_present;
   return system_call(__NR_ioctl, fd, scan_call, address_of(&scan)) >= 0;
 }
 
@@ -151,18 +148,10 @@ bool scan_pages(long fd, const Area& area, Which which, Watching watching, Row<R
   static Range ranges[512];
   const uint64_t without = scan_zero | (which == Which::changed ? scan_file : 0);
   const bool watched = watching != Watching::off;
-  Scan scan{sizeof scan,
-            watched ? scan_watched_alone | scan_and_watch : 0,
-            area.start,
-            area.end,
-            0,
-            reinterpret_cast<uint64_t>(ranges),
-            sizeof ranges / sizeof ranges[0],
-            0,
-            without,
-            without,
-            scan_present | scan_swapped,
-            scan_present | scan_swapped | (watching == Watching::goes_on ? scan_written : 0)};
+  Scan scan(watched ? scan_watched_alone | scan_and_watch : 0, area.start, area.end, ranges,
+            sizeof ranges / sizeof ranges[0]);
+  scan.inverted = scan.all_of = without;
+  if (watching == Watching::goes_on) scan.returned |= scan_written;
   while (scan.start < area.end) {
     const long count = system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
     if (count < 0) return false;
@@ -212,18 +201,8 @@ bool without_scan = false;
 bool is_written(const Area& page) {
   const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   Range range{};
-  Scan scan{sizeof scan,
-            scan_watched_alone | scan_and_watch,
-            page.start,
-            page.end,
-            0,
-            reinterpret_cast<uint64_t>(&range),
-            1,
-            0,
-            0,
-            scan_written,
-            scan_present | scan_swapped,
-            scan_written};
+  Scan scan(scan_watched_alone | scan_and_watch, page.start, page.end, &range, 1);
+  scan.all_of = scan.returned = scan_written;
   const long count = system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
   sys_close(fd);
   return count == 1;
@@ -232,18 +211,8 @@ bool is_written(const Area& page) {
 bool each_unwritten(const Area& area, VisitUnwritten visit) {
   static Range ranges[64];
   const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  Scan scan{sizeof scan,
-            scan_watched_alone,
-            area.start,
-            area.end,
-            0,
-            reinterpret_cast<uint64_t>(ranges),
-            sizeof ranges / sizeof ranges[0],
-            0,
-            scan_written,
-            scan_written,
-            scan_present | scan_swapped,
-            scan_present | scan_swapped};
+  Scan scan(scan_watched_alone, area.start, area.end, ranges, sizeof ranges / sizeof ranges[0]);
+  scan.inverted = scan.all_of = scan_written;
   bool good = fd >= 0;
   while (good && scan.start < area.end) {
     const long count = system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
@@ -257,8 +226,7 @@ bool each_unwritten(const Area& area, VisitUnwritten visit) {
 
 void forget_writes(const Area& area) {
   const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  Scan scan{sizeof scan, scan_watched_alone | scan_and_watch, area.start, area.end, 0, 0, 0, 0, 0,
-            0,           scan_present | scan_swapped,         0};
+  const Scan scan(scan_watched_alone | scan_and_watch, area.start, area.end);
   system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
   sys_close(fd);
 }

@@ -2,6 +2,7 @@
 
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/notes.h"
 
 namespace backstay::image::personality {
 

@@ -2,7 +2,7 @@
 
 #include <linux/poll.h>
 
-#include "capture/image/boot/descriptor_state.h"
+#include "capture/image/boot/files.h"
 
 namespace backstay::image {
 
@@ -12,39 +12,25 @@ constexpr long set_pipe_size = 1031;
 constexpr long get_pipe_size = 1032;
 constexpr long not_blocking = 2;  // SPLICE_F_NONBLOCK
 
-bool is_of_messages(const Tables& tables, const Descriptor& reader) {
+// A read ends with a message then, and would not behind a restart.
+bool keeps_messages(const Tables& tables, const Descriptor& reader) {
   for (const Descriptor& one : tables.descriptors) {
-    if (one.inode == reader.inode && one.device == reader.device && (one.flags & O_DIRECT) != 0) {
-      return true;
-    }
+    if (one.inode == reader.inode && (one.flags & O_DIRECT) != 0) return true;
   }
   return false;
 }
 
 void copy(Tables& tables, Descriptor& reader, long from, const int* scratch, uint64_t bytes,
           Trouble& trouble) {
+  const uint64_t at = tables.contents.size();
   const long copied =
       system_call(__NR_tee, from, scratch[1], static_cast<long>(bytes), not_blocking);
-  uint64_t parts = 0;
-  uint64_t left = copied == static_cast<long>(bytes) ? bytes : 0;
-  for (; left > 0; ++parts) {
-    uint8_t* to = add_state(tables, reader, sizeof(ContentPart) + left);
-    const long got = to == nullptr ? 0 : sys_read(scratch[0], to + sizeof(ContentPart), left);
-    if (got <= 0) break;
-    const ContentPart part{0, static_cast<uint64_t>(got)};
-    memcpy(to, &part, sizeof part);
-    left -= part.bytes;
-    tables.contents.resize(tables.contents.size() - left);
-    reader.contents_bytes -= left;
-  }
-  if (parts == 0 || left > 0) {
-    trouble << "the content of pipe " << uint64_t{reader.number} << " cannot be read";
-  } else if (parts > 1 || is_of_messages(tables, reader)) {  // one read ends with a message
-    reader.marks |= descriptor_in_parts;
-  } else {
-    reader.contents += sizeof(ContentPart);
-    reader.contents_bytes -= sizeof(ContentPart);
-  }
+  tables.contents.resize(at + bytes);
+  const long got = copied > 0 ? sys_read(scratch[0], &tables.contents[at], bytes) : 0;
+  reader.contents = at;
+  reader.contents_bytes = bytes;
+  if (got == static_cast<long>(bytes) && !keeps_messages(tables, reader)) return;
+  trouble << "pipe " << uint64_t{reader.number} << " holds messages (O_DIRECT), or cannot be read";
 }
 }  // namespace
 

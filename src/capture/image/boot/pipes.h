@@ -8,8 +8,7 @@ namespace backstay::image {
 // Whether no process can write to it any more: it ends with what lies in it.
 bool is_finished(const Descriptor& reader);
 
-// Copies the content of the pipe that a reading end belongs to into the image: message by message
-// where its writers keep them apart (O_DIRECT).
+// Copies the content of the pipe that a reading end belongs to into the image.
 void keep_pipe(Tables& tables, Descriptor& reader, Trouble& trouble);
 
 }  // namespace backstay::image

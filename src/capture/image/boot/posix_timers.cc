@@ -10,12 +10,8 @@ namespace {
 constexpr uint64_t second = 1'000'000'000;
 constexpr uint32_t tells_nobody = 1;  // SIGEV_NONE
 constexpr uint32_t tells_thread = 4;  // SIGEV_THREAD_ID
-// PR_TIMER_CREATE_RESTORE_IDS, since Linux 6.15. An older kernel counts timers up for each process:
-// those between are made and removed again, so many at most.
-constexpr long exact_numbers = 77;
-constexpr long exact_off = 0;
-constexpr long exact_on = 1;
-constexpr long exact_told = 2;
+// The kernel counts timers up for each process: those between are made and removed again, so many
+// at most.
 constexpr uint32_t counted_most = 4'000'000;
 
 struct Times {
@@ -56,15 +52,8 @@ void take_line(const char* line, Timer& timer) {
   }
 }
 
-void check_number(const Timer& timer, Trouble& trouble) {
-  if (timer.id <= counted_most || system_call(__NR_prctl, exact_numbers, exact_told) >= 0) return;
-  trouble << "POSIX timer " << uint64_t{timer.id}
-          << " cannot come back: a kernel before Linux 6.15 only counts timers, and this number is "
-          << "too high";
-}
-
 // One whose thread has ended runs on, and tells nobody.
-void make(const Timer& timer, bool exact, Trouble& trouble) {
+void make(const Timer& timer, Trouble& trouble) {
   const uint32_t told = (timer.notify & tells_thread) != 0 ? timer.tid : 0;
   const uint32_t counts = counted_by(timer);
   const uint32_t now[2] = {new_thread_id(told), new_thread_id(counts)};
@@ -77,11 +66,11 @@ void make(const Timer& timer, bool exact, Trouble& trouble) {
   int32_t clock = timer.clock;
   if (counts != 0) clock = (~static_cast<int32_t>(now[1]) << 3) | (clock & clock_bits);
   for (;;) {
-    uint32_t id = timer.id;  // what an older kernel finds there does not matter
+    uint32_t id = 0;
     const long wrong = system_call(__NR_timer_create, clock, address_of(&event), address_of(&id));
     if (wrong == 0 && id == timer.id) return;
     if (wrong == 0) system_call(__NR_timer_delete, id);
-    if (wrong == 0 && id < timer.id && !exact) continue;
+    if (wrong == 0 && id < timer.id) continue;
     trouble << "POSIX timer " << uint64_t{timer.id} << " cannot be made again (error " << -wrong
             << ")";
     return;
@@ -116,23 +105,13 @@ void describe(Tables& tables, Trouble& trouble) {
 
 void check(const Tables& tables, Trouble& trouble) {
   for (const Timer& timer : tables.timers) {
-    if (!is_posix(timer) || !trouble.empty()) continue;
-    check_number(timer, trouble);
     const uint32_t counts = counted_by(timer);
-    const bool own = counts == 0 || counts == tables.identity.pid;
-    if (own || (timer.clock & clock_of_thread) != 0) continue;
-    trouble << "POSIX timer " << uint64_t{timer.id} << " runs on the processor time of "
-            << uint64_t{counts} << ", which is another process";
+    const bool own =
+        counts == 0 || counts == tables.identity.pid || (timer.clock & clock_of_thread) != 0;
+    if (!is_posix(timer) || (own && timer.id <= counted_most) || !trouble.empty()) continue;
+    trouble << "POSIX timer " << uint64_t{timer.id} << " cannot come back: "
+            << (own ? "its number is too high" : "it runs on another process's processor time");
   }
-}
-
-bool run_off_at_once(Tables& tables, uint32_t id) {
-  for (Timer& timer : tables.timers) {
-    if (!is_posix(timer) || timer.id != id) continue;
-    timer.value_ns = 1;
-    return true;
-  }
-  return false;
 }
 
 void take_signals(Tables& tables) {
@@ -149,14 +128,11 @@ void take_signals(Tables& tables) {
   }
 }
 
-// The kernel tells the newest first, and an older one counts.
 void make(const Tables& tables, Trouble& trouble) {
-  const bool exact = system_call(__NR_prctl, exact_numbers, exact_on) == 0;
-  for (uint64_t i = tables.timers.size(); i > 0 && trouble.empty(); --i) {
+  for (uint64_t i = tables.timers.size(); i > 0 && trouble.empty(); --i) {  // the newest is first
     const Timer& timer = tables.timers[i - 1];
-    if (is_posix(timer)) make(timer, exact, trouble);
+    if (is_posix(timer)) make(timer, trouble);
   }
-  system_call(__NR_prctl, exact_numbers, exact_off);
 }
 
 void start(const Tables& tables) {

@@ -1,6 +1,6 @@
 // POSIX timers (timer_create(2)). The kernel tells what a timer is, but not whether it was set to a
 // moment, nor how often it ran off while its signal waited. So a timer comes back with what is
-// left, and where its signal waits it runs off at once.
+// left, and a signal of it that waits comes back as all others do.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -12,9 +12,8 @@ namespace backstay::image::posix_timers {
 void describe(Tables& tables, Trouble& trouble);
 // Once the process is described.
 void check(const Tables& tables, Trouble& trouble);
-// The signal of this timer waits. False: there is no such timer any more.
-bool run_off_at_once(Tables& tables, uint32_t id);
-// Takes timers' signals out of those that wait, if only the numbers of these are known.
+// Where only the numbers of the signals that wait are known: takes those of timers out of them.
+// Such a timer runs off at once behind a restart.
 void take_signals(Tables& tables);
 
 // A restart, once the new threads' ids are known: makes them, under the numbers that they had.

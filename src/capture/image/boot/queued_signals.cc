@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/posix_timers.h"
 #include "capture/image/boot/thread.h"
 
@@ -9,18 +10,13 @@ namespace backstay::image::queued_signals {
 
 namespace {
 
-// The kernel's siginfo: nothing of it lies behind these 48 bytes.
+// The kernel's siginfo: nothing of it lies behind these words.
+constexpr uint64_t words = 6;
 struct Info {
   int32_t signal, error, code, zero;
-  int32_t sender;  // or the number of a timer
-  uint32_t user;
+  uint32_t sender, user;
   uint64_t value;
   uint64_t rest[2];
-};
-static_assert(sizeof(Info) == 48);
-constexpr uint64_t words = sizeof(Info) / 8;
-struct Told {
-  Info info;
   uint8_t zeros[80];
 };
 
@@ -32,19 +28,12 @@ constexpr uint32_t of_process = 1;
 constexpr long any_child = 0x40000000;     // __WALL
 constexpr long allow_tracer = 0x59616d61;  // PR_SET_PTRACER
 constexpr int no_permission = 1;
-constexpr int first_real_time = 34;  // those before are libc's
+constexpr int first_with_value = 32;  // that of libc's timers
 
 // The cut that is under way. The other process shares this memory.
 Tables* tables_of_cut = nullptr;
 NotesWriter* notes_of_cut = nullptr;
 long wrong = 0;
-
-// A timer's signal comes by the timer. Our own request to stop may have been sent twice.
-bool is_to_come_back(const Info& info) {
-  if (info.code == SI_QUEUE && in_window(info.value, info.value)) return false;
-  const auto timer = static_cast<uint32_t>(info.sender);
-  return info.code != SI_TIMER || !posix_timers::run_off_at_once(*tables_of_cut, timer);
-}
 
 void look_at_queue(uint32_t tid, uint32_t flags) {
   struct {
@@ -53,18 +42,22 @@ void look_at_queue(uint32_t tid, uint32_t flags) {
     int32_t count;
   } which{0, flags, 1};
   for (;; ++which.first) {
-    Told told{};
-    const long got = system_call(__NR_ptrace, peek, tid, address_of(&which), address_of(&told));
+    Info info{};
+    const long got = system_call(__NR_ptrace, peek, tid, address_of(&which), address_of(&info));
     if (got < 0) wrong = -got;
     if (got < 0) return;
     if (which.first == 0) notes_of_cut->begin("signals", flags == of_process ? 0 : tid);
     if (got == 0) break;
-    if (!is_to_come_back(told.info)) continue;
-    Text text;
-    for (uint64_t i = 0; i < words; ++i) {
-      text.hex(reinterpret_cast<const uint64_t*>(&told)[i]) << " ";
+    // Our own request to stop may have been sent twice.
+    if (info.code == SI_QUEUE && in_window(info.value, info.value)) continue;
+    for (Timer& timer : tables_of_cut->timers) {  // one that has run off just now
+      const bool posix = timer.kind == static_cast<uint32_t>(TimerKind::posix);
+      const bool its = posix && info.code == SI_TIMER && info.sender == timer.id;
+      if (its && timer.interval_ns == 0) timer.value_ns = 0;
     }
-    notes_of_cut->add(text.c_str());
+    uint64_t all[words];
+    memcpy(all, &info, sizeof all);
+    notes_of_cut->add_words(all, words);
   }
   notes_of_cut->add("\n");
 }
@@ -102,21 +95,13 @@ bool asks_to_end(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
-// Whether the signal names the process that sent it.
-bool has_sender(const Info& info) {
-  return info.code <= 0 && info.code != SI_TIMER && info.code != SI_SIGIO;
-}
-
 // By the thread itself: nobody else may say what the kernel, or `kill`, has said.
-void queue(Told& told, const Tables& tables, bool to_thread) {
-  const long process = system_call(__NR_getpid);
+void queue(const Info& info, bool to_thread) {
   const long self = sys_thread_id();
-  Info& info = told.info;
-  const bool own = has_sender(info) && info.sender == static_cast<int32_t>(tables.identity.pid);
-  if (own) info.sender = static_cast<int32_t>(process);
-  const long failed =
-      to_thread ? system_call(__NR_rt_tgsigqueueinfo, process, self, info.signal, address_of(&told))
-                : system_call(__NR_rt_sigqueueinfo, self, info.signal, address_of(&told));
+  const long failed = to_thread
+                          ? system_call(__NR_rt_tgsigqueueinfo, system_call(__NR_getpid), self,
+                                        info.signal, address_of(&info))
+                          : system_call(__NR_rt_sigqueueinfo, self, info.signal, address_of(&info));
   if (failed == 0) return;
   give_up(Text() << "cannot restart: signal " << info.signal << " cannot be queued again (error "
                  << -failed << "); may more of them wait (ulimit -i)?",
@@ -137,17 +122,15 @@ void bring_back(const Tables& tables, uint64_t pending, uint32_t thread) {
   if (pending == 0) return;
   const char* at = find_note(tables, "signals", thread);
   if (at == nullptr) return send_by_mask(pending, thread != 0);
-  while (*at != 0 && *at != '\n') {
-    Told told{};
-    uint64_t all[words];
-    for (uint64_t& word : all) {
-      word = read_hex(at);
-      if (*at == ' ') ++at;
-    }
-    memcpy(&told.info, all, sizeof all);
-    if (told.info.signal == 0) return;  // it is none of ours
-    if (thread == 0 && asks_to_end(told.info.signal)) continue;
-    queue(told, tables, thread != 0);
+  uint64_t all[words];
+  for (uint64_t count = 0; next_word(at, all[count]);) {
+    count = (count + 1) % words;
+    Info info{};
+    memcpy(&info, all, sizeof all);
+    const bool sent = info.code <= 0 && info.code != SI_TIMER && info.code != SI_SIGIO;
+    if (sent && info.sender == tables.identity.pid) info.sender = new_thread_id(info.sender);
+    const bool whole = count == 0 && (thread != 0 || !asks_to_end(info.signal));
+    if (whole) queue(info, thread != 0);
   }
 }
 
@@ -171,7 +154,7 @@ void add_notes(Tables& tables, NotesWriter& notes, Trouble& trouble) {
   }
   if (wrong == 0) return;
   posix_timers::take_signals(tables);
-  if (all_pending(tables) >> (first_real_time - 1) == 0) return;
+  if (all_pending(tables) >> (first_with_value - 1) == 0) return;
   trouble << "a real-time signal waits, and what it tells cannot be read here (ptrace, error "
           << wrong << ")";
 }

@@ -12,6 +12,7 @@
 
 #include "capture/image/boot/areas.h"
 #include "capture/image/boot/asyncio.h"
+#include "capture/image/boot/attributes.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/control.h"
@@ -167,7 +168,7 @@ void wait_for_others() {
 [[noreturn]] void start_again(Options& options) {
   Trouble trouble;
   const bool lower = real_library[0] != 0;
-  take_attributes(tables, attributes::When::before_all, missing);
+  attributes::take_limits(tables, /*at_last=*/false, missing);
   clear_descriptors(tables, lower, options.control, trouble);
   control = options.control;
   check(trouble);
@@ -178,7 +179,7 @@ void wait_for_others() {
   open_descriptors(tables, trouble);
   check(trouble, Refused::image);
   set_signals(tables);
-  take_attributes(tables, attributes::When::once_there, missing);
+  attributes::take(tables, missing);
   if (by_companion) {
     static Answer said;
     copy_text(said.why, sizeof said.why, missing.c_str());

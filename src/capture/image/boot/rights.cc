@@ -10,183 +10,165 @@ namespace backstay::image::rights {
 
 namespace {
 
+constexpr uint64_t ids_count = 8;
+constexpr uint64_t words = sizeof(Rights) / 8;
+// The word of Rights at which each begins.
 constexpr const char* lines_of_status[] = {
-    "Uid",    "Gid",    "Groups", "CapInh",     "CapPrm",
-    "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Cpus_allowed_list"};
-constexpr const char* lines_of_parent[] = {"Uid", "Cpus_allowed_list"};
-constexpr const char* control = "control";
-constexpr uint64_t usual_slack = 50000;
-constexpr uint64_t usual_death = 9;  // the companion's
+    "Uid:",  nullptr,   nullptr,   nullptr,   "Gid:",    nullptr,   nullptr,
+    nullptr, "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:", "NoNewPrivs:"};
+
+uint64_t* words_of(Rights& rights) { return reinterpret_cast<uint64_t*>(&rights); }
+const uint64_t* words_of(const Rights& rights) {
+  return reinterpret_cast<const uint64_t*>(&rights);
+}
 
 const Tables* image = nullptr;  // of a restart
+Rights here;                    // of this process, as it was started
 bool may_change_ids = true;
 
-const char* wanted(const char* key, uint64_t thread) {
-  const char* own = find_note(*image, key, thread);
-  const char* found = own != nullptr ? own : find_note(*image, key);
-  return found != nullptr ? found : "";
+uint64_t read_number(const char*& at, bool hex) {
+  while (*at == ' ' || *at == '\t') ++at;
+  return hex ? read_hex(at) : read_decimal(at);
 }
 
-uint64_t number(const char* key, uint64_t thread, uint64_t otherwise) {
-  const char* text = wanted(key, thread);
-  return *text == 0 ? otherwise : read_decimal(text);
+Rights of_status(const Text& path) {
+  Rights found{};
+  Lines lines(path.c_str());
+  while (const char* line = lines.next()) read_line(line, found);
+  return found;
 }
 
-uint64_t set_of(const char* key, uint64_t thread) {
-  const char* text = wanted(key, thread);
-  return read_hex(text);
+// Those of the first thread stand for all that have the same.
+Rights noted(uint64_t thread) {
+  Rights found{};
+  const char* text = find_note(*image, "rights", thread);
+  if (text == nullptr) text = find_note(*image, "rights", image->threads[0].tid);
+  if (text != nullptr) read_words(text, words_of(found), words);
+  return found;
 }
 
-uint64_t read_list(const char* text, uint32_t* list, uint64_t room) {
-  uint64_t count = 0;
-  for (; count < room; ++count) {
-    while (*text == ' ' || *text == '\t') ++text;
-    if (*text < '0' || *text > '9') break;
-    list[count] = static_cast<uint32_t>(read_decimal(text));
-  }
-  return count;
-}
+bool same_ids(const Rights& a, const Rights& b) { return memcmp(&a, &b, ids_count * 8) == 0; }
 
-// As capget and capset take them.
-struct Capabilities {
-  uint32_t header[2] = {_LINUX_CAPABILITY_VERSION_3, 0};
-  struct {
-    uint32_t effective, permitted, inheritable;
-  } half[2] = {};
+bool has(uint64_t set, uint64_t one) { return (set >> one & 1) != 0; }
 
-  Capabilities() { system_call(__NR_capget, address_of(header), address_of(half)); }
-  void set() const { system_call(__NR_capset, address_of(header), address_of(half)); }
-  bool may(uint64_t one) const { return (half[one / 32].effective >> one % 32 & 1) != 0; }
-};
-
-// The kernel takes permitted capabilities away with the ids, where it is not told to keep them.
-void take_ids(uint64_t thread) {
+void take_groups(uint64_t thread) {
   static uint32_t list[65536];
   static uint32_t busy = 0;
-  uint32_t user[4] = {};
-  uint32_t group[4] = {};
-  read_list(wanted("Uid", thread), user, 4);
-  read_list(wanted("Gid", thread), group, 4);
+  const char* own = find_note(*image, "groups", thread);
+  const char* at = own != nullptr ? own : find_note(*image, "groups");
   while (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE) != 0) system_call(__NR_sched_yield);
-  const uint64_t count = read_list(wanted("Groups", thread), list, sizeof list / sizeof list[0]);
-  system_call(__NR_setgroups, static_cast<long>(count), address_of(list));
+  long count = 0;
+  for (; at != nullptr && count < 65536; ++count) {
+    while (*at == ' ') ++at;
+    if (*at < '0' || *at > '9') break;
+    list[count] = static_cast<uint32_t>(read_decimal(at));
+  }
+  system_call(__NR_setgroups, count, address_of(list));
   __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
-  system_call(__NR_setresgid, group[0], group[1], group[2]);
-  system_call(__NR_setfsgid, group[3]);
-  system_call(__NR_setresuid, user[0], user[1], user[2]);
-  system_call(__NR_setfsuid, user[3]);
+}
+
+long change_ids(const Rights& to) {
+  const auto user = [&](int which) { return static_cast<long>(to.user[which]); };
+  const auto group = [&](int which) { return static_cast<long>(to.group[which]); };
+  const long failed = system_call(__NR_setresgid, group(0), group(1), group(2));
+  system_call(__NR_setfsgid, group(3));
+  const long wrong = system_call(__NR_setresuid, user(0), user(1), user(2));
+  system_call(__NR_setfsuid, user(3));
+  const bool same = system_call(__NR_setfsuid, -1) == user(3) &&  // -1 changes nothing
+                    system_call(__NR_setfsgid, -1) == group(3);
+  return failed | wrong | (same ? 0 : -1);
+}
+
+long set_capabilities(uint64_t effective, uint64_t permitted, uint64_t inheritable) {
+  const uint32_t header[2] = {_LINUX_CAPABILITY_VERSION_3, 0};
+  uint32_t sets[6];
+  for (int i = 0; i < 2; ++i) {
+    sets[3 * i] = static_cast<uint32_t>(effective >> 32 * i);
+    sets[3 * i + 1] = static_cast<uint32_t>(permitted >> 32 * i);
+    sets[3 * i + 2] = static_cast<uint32_t>(inheritable >> 32 * i);
+  }
+  return system_call(__NR_capset, address_of(header), address_of(sets));
 }
 
 // A process that may not change its bounding set keeps that of its environment.
-void take_bounds(uint64_t thread) {
-  const uint64_t ambient = set_of("CapAmb", thread);
-  const uint64_t bounding = set_of("CapBnd", thread);
+void take_bounds(const Rights& to) {
   system_call(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
   for (long one = 0; one < 64; ++one) {
-    if ((ambient >> one & 1) != 0) {
-      system_call(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, one);
-    }
-    if ((bounding >> one & 1) == 0) system_call(__NR_prctl, PR_CAPBSET_DROP, one);
+    const auto number = static_cast<uint64_t>(one);
+    if (has(to.ambient, number)) system_call(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, one);
+    if (!has(to.bounding, number)) system_call(__NR_prctl, PR_CAPBSET_DROP, one);
   }
-  const auto bits = static_cast<long>(number("securebits", thread, 0));
-  system_call(__NR_prctl, PR_SET_KEEPCAPS, (bits & SECBIT_KEEP_CAPS) != 0 ? 1 : 0);
-  system_call(__NR_prctl, PR_SET_SECUREBITS, bits);
-}
-
-void take_capabilities(uint64_t thread) {
-  Capabilities now;
-  for (auto& half : now.half) {
-    const int shift = &half == now.half ? 0 : 32;
-    const auto inheritable = static_cast<uint32_t>(set_of("CapInh", thread) >> shift);
-    half.effective = half.permitted;
-    half.inheritable = inheritable & (half.inheritable | half.permitted);
-  }
-  now.set();
-  take_bounds(thread);
-  for (auto& half : now.half) {
-    const int shift = &half == now.half ? 0 : 32;
-    half.permitted &= static_cast<uint32_t>(set_of("CapPrm", thread) >> shift);
-    half.effective &= half.permitted & static_cast<uint32_t>(set_of("CapEff", thread) >> shift);
-  }
-  now.set();
-}
-
-// By no file: the limit of descriptors may have been reached.
-bool has_no_more(uint64_t thread) {
-  const Capabilities now;
-  for (const auto& half : now.half) {
-    const int shift = &half == now.half ? 0 : 32;
-    const auto more = [&](const char* key, uint32_t has) {
-      return (has & ~static_cast<uint32_t>(set_of(key, thread) >> shift)) != 0;
-    };
-    if (more("CapPrm", half.permitted) || more("CapEff", half.effective)) return false;
-    if (more("CapInh", half.inheritable)) return false;
-  }
-  uint32_t before[8] = {};
-  uint32_t ids[8] = {};
-  read_list(wanted("Uid", thread), before, 4);
-  read_list(wanted("Gid", thread), before + 4, 4);
-  system_call(__NR_getresuid, address_of(ids), address_of(ids + 1), address_of(ids + 2));
-  system_call(__NR_getresgid, address_of(ids + 4), address_of(ids + 5), address_of(ids + 6));
-  ids[3] = static_cast<uint32_t>(system_call(__NR_setfsuid, -1));  // changes nothing
-  ids[7] = static_cast<uint32_t>(system_call(__NR_setfsgid, -1));
-  return !may_change_ids || memcmp(ids, before, sizeof ids) == 0;
+  system_call(__NR_prctl, PR_SET_KEEPCAPS, (to.securebits & SECBIT_KEEP_CAPS) != 0 ? 1 : 0);
+  system_call(__NR_prctl, PR_SET_SECUREBITS, static_cast<long>(to.securebits));
 }
 
 }  // namespace
 
-void add_line(const char* line, uint64_t thread, NotesWriter& notes) {
-  for (const char* name : lines_of_status) {
-    const char* text = text_of_status(line, name);
-    if (text == nullptr) continue;
-    const char* first = thread == 0 ? nullptr : find_note(notes.tables(), name);
-    if (first == nullptr || !same_line(first, text)) notes.add(name, thread, text);
+void read_line(const char* line, Rights& to) {
+  for (uint64_t i = 0; i < sizeof lines_of_status / sizeof lines_of_status[0]; ++i) {
+    const char* name = lines_of_status[i];
+    if (name == nullptr || !begins_with(line, name)) continue;
+    const char* at = line + strlen(name);
+    const uint64_t end = i < ids_count ? i + 4 : i + 1;
+    for (uint64_t word = i; word < end; ++word)
+      words_of(to)[word] = read_number(at, i >= ids_count);
   }
 }
 
-void add_notes(const Stopped& stopped, NotesWriter& notes) {
-  const auto add = [&](const char* key, uint64_t thread, uint64_t value, uint64_t usual) {
-    if (value != usual) notes.add(key, thread, (Text() << value).c_str());
-  };
-  for (const char* name : lines_of_parent) {
-    const Text text = status_of(system_call(__NR_getppid), name);
-    notes.add((Text() << "companion." << name).c_str(), 0, text.c_str());
-  }
-  const Parked& first = stopped.threads[0];
+void read_own(Rights& to) {
+  to.securebits = static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_SECUREBITS));
+  to.timer_slack = static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_TIMERSLACK));
+  system_call(__NR_prctl, PR_GET_PDEATHSIG, address_of(&to.death_signal));
+  to.dumpable = static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_DUMPABLE));
+}
+
+void add_note(uint64_t thread, const Rights& its, NotesWriter& notes) {
+  notes.add("rights", thread, words_of(its), words);
+}
+
+void add_groups(const char* line, uint64_t thread, NotesWriter& notes) {
+  constexpr const char* name = "Groups:\t";
+  if (!begins_with(line, name)) return;
+  const char* text = line + strlen(name);
+  const char* first = thread == 0 ? nullptr : find_note(notes.tables(), "groups");
+  if (first != nullptr && begins_with(first, text) && first[strlen(text)] == '\n') return;
+  notes.begin("groups", thread);
+  notes.add(text);
+  notes.add("\n");
+}
+
+void add_others(NotesWriter& notes) {
   const auto self = static_cast<uint64_t>(sys_thread_id());
+  Rights own{};
   Lines lines("/proc/thread-self/status");
-  while (const char* line = lines.next()) add_line(line, self, notes);
-  add("securebits", self, static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_SECUREBITS)),
-      first.securebits);
-  add(control, 0, self, 0);
-  for (uint64_t i = 0; i < stopped.count; ++i) {
-    const Parked& one = stopped.threads[i];
-    add("securebits", i == 0 ? 0 : one.tid, one.securebits, i == 0 ? 0 : first.securebits);
-    add("timer_slack", i == 0 ? 0 : one.tid, one.slack, i == 0 ? usual_slack : first.slack);
+  while (const char* line = lines.next()) {
+    read_line(line, own);
+    add_groups(line, self, notes);
   }
-  add("parent_death_signal", 0, first.death_signal, usual_death);
-  add("dumpable", 0, static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_DUMPABLE)), 1);
+  read_own(own);
+  add_note(self, own, notes);
+  notes.add("control", 0, &self, 1);
+  const Rights parent = of_status(Text() << "/proc/" << system_call(__NR_getppid) << "/status");
+  notes.add("parent", 0, words_of(parent), words);
 }
 
 void check(const Tables& tables, Trouble& trouble, Text& missing) {
-  if (find_note(tables, "Uid") == nullptr) return;  // an older Backstay wrote it
+  const char* of_parent = find_note(tables, "parent");
+  if (of_parent == nullptr) return;  // an older Backstay wrote it
   image = &tables;
-  const Capabilities now;
-  const bool may = now.may(CAP_SETUID) && now.may(CAP_SETGID);
-  const bool has_mpi = find_note(tables, "mpi") != nullptr;
-  const Text user = status_of(sys_thread_id(), "Uid");
-  const Text group = status_of(sys_thread_id(), "Gid");
-  uint32_t ids[4] = {};
-  read_list(user.c_str(), ids, 4);
-  const bool is_root = ids[0] == 0 || ids[1] == 0 || ids[2] == 0;
+  Rights parent{};
+  read_words(of_parent, words_of(parent), words);
+  here = of_status(Text() << "/proc/thread-self/status");
+  const bool may = has(here.effective, CAP_SETUID) && has(here.effective, CAP_SETGID);
+  const bool is_root = here.user[0] == 0 || here.user[1] == 0 || here.user[2] == 0;
   for (const Thread& thread : tables.threads) {
-    const char* before = wanted("Uid", thread.tid);
-    const bool same =
-        same_line(before, user.c_str()) && same_line(wanted("Gid", thread.tid), group.c_str());
-    const bool gave_up = !same && !same_line(before, wanted("companion.Uid", 0));
+    const Rights its = noted(thread.tid);
+    const bool same = same_ids(its, here);
+    const bool gave_up = !same && !same_ids(its, parent);
     may_change_ids = may_change_ids && (same || may);
-    if (may ? !(gave_up && has_mpi) : same || (!is_root && !gave_up)) continue;
-    trouble << "the program had given up rights and ran as user " << read_decimal(before)
+    if (may ? !gave_up || find_note(tables, "mpi") == nullptr : same || (!is_root && !gave_up))
+      continue;
+    trouble << "the program had given up rights and ran as user " << its.user[0]
             << (may ? ": the threads of its MPI would have them again"
                     : ", which only root can make it again: give the command as root");
     return;
@@ -196,32 +178,36 @@ void check(const Tables& tables, Trouble& trouble, Text& missing) {
 
 void give(long descriptor) {
   if (image == nullptr || !may_change_ids) return;
-  uint32_t ids[8] = {};
-  read_list(wanted("Uid", 0), ids, 4);
-  read_list(wanted("Gid", 0), ids + 4, 4);
-  system_call(__NR_fchown, descriptor, ids[3], ids[7]);
+  const Rights its = noted(image->threads[0].tid);
+  system_call(__NR_fchown, descriptor, static_cast<long>(its.user[3]),
+              static_cast<long>(its.group[3]));
 }
 
 void take(uint64_t thread) {
   if (image == nullptr) return;
-  system_call(__NR_prctl, PR_SET_KEEPCAPS, 1);
-  if (may_change_ids) take_ids(thread);
-  take_capabilities(thread);
-  if (number("NoNewPrivs", thread, 0) != 0) system_call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1);
-  if (!has_no_more(thread)) {
+  const Rights to = noted(thread);
+  const uint64_t inheritable = to.inheritable & (here.inheritable | here.permitted);
+  const uint64_t permitted = to.permitted & here.permitted;
+  system_call(__NR_prctl, PR_SET_KEEPCAPS, 1);  // else they would go with the ids
+  if (may_change_ids) take_groups(thread);
+  long failed = may_change_ids ? change_ids(to) : 0;
+  set_capabilities(here.permitted, here.permitted, inheritable);
+  take_bounds(to);
+  failed |= set_capabilities(to.effective & permitted, permitted, inheritable);
+  if (to.no_new_privs != 0) failed |= system_call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1);
+  if (failed != 0) {
     give_up(Text() << "cannot restart: a thread would have more rights than it had", 78);
   }
-  const uint64_t slack = number("timer_slack", thread, usual_slack);
-  if (slack != usual_slack) system_call(__NR_prctl, PR_SET_TIMERSLACK, static_cast<long>(slack));
+  system_call(__NR_prctl, PR_SET_TIMERSLACK, static_cast<long>(to.timer_slack));
   if (thread != image->identity.pid) return;
-  const uint64_t signal = number("parent_death_signal", 0, usual_death);
-  system_call(__NR_prctl, PR_SET_PDEATHSIG, static_cast<long>(signal));
+  system_call(__NR_prctl, PR_SET_PDEATHSIG, static_cast<long>(to.death_signal));
 }
 
 void take_as_control() {
   if (image == nullptr) return;
-  const uint64_t thread = number(control, 0, image->identity.pid);
-  may_change_ids = may_change_ids && Capabilities().may(CAP_SETUID);
+  uint64_t thread = 0;
+  read_words(find_note(*image, "control"), &thread, 1);
+  may_change_ids = may_change_ids && has(here.effective, CAP_SETUID);
   take(thread);
   become_dumpable();
   image = nullptr;
@@ -230,7 +216,8 @@ void take_as_control() {
 
 void become_dumpable() {
   if (image == nullptr) return;
-  system_call(__NR_prctl, PR_SET_DUMPABLE, number("dumpable", 0, 1) == 1 ? 1 : 0);
+  const bool was = noted(image->threads[0].tid).dumpable == 1;
+  system_call(__NR_prctl, PR_SET_DUMPABLE, was ? 1 : 0);
 }
 
 }  // namespace backstay::image::rights

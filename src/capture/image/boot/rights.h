@@ -4,13 +4,25 @@
 #pragma once
 
 #include "capture/image/boot/notes.h"
-#include "capture/image/boot/stop.h"
 
 namespace backstay::image::rights {
 
-// In a cut: a line of a thread's `status` in /proc; those of the first thread (0) come first.
-void add_line(const char* line, uint64_t thread, NotesWriter& notes);
-void add_notes(const Stopped& stopped, NotesWriter& notes);
+// As a note has them.
+struct Rights {
+  uint64_t user[4], group[4];  // real, effective, saved, that for files
+  uint64_t inheritable, permitted, effective, bounding, ambient, no_new_privs;
+  uint64_t securebits, timer_slack, death_signal, dumpable;
+};
+
+// Takes what a line of a thread's `status` in /proc says of them.
+void read_line(const char* line, Rights& to);
+// What the kernel tells the thread itself alone.
+void read_own(Rights& to);
+// In a cut. Groups of the first thread (0) come first.
+void add_groups(const char* line, uint64_t thread, NotesWriter& notes);
+// Also those of the control thread and of the parent.
+void add_note(uint64_t thread, const Rights& its, NotesWriter& notes);
+void add_others(NotesWriter& notes);
 
 // A restart, before anything has changed. Trouble: the program had given up rights, and this
 // process may not. `missing`: as attributes::take().

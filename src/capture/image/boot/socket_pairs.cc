@@ -4,7 +4,6 @@
 
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/descriptor_state.h"
-#include "capture/image/boot/numbers.h"
 #include "capture/image/boot/unix_diag.h"
 
 namespace backstay::image {

@@ -1,7 +1,5 @@
 #include "capture/image/boot/stop.h"
 
-#include <linux/prctl.h>
-
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/interrupted.h"
 #include "capture/image/boot/lower_half.h"
@@ -51,9 +49,7 @@ void fill_slot(Parked& self, Context* context) {
   system_call(__NR_prctl, get_tid_address, address_of(&self.clear_tid));
   system_call(__NR_get_robust_list, 0, address_of(&self.robust_list),
               address_of(&self.robust_bytes));
-  self.securebits = static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_SECUREBITS));
-  self.slack = static_cast<uint64_t>(system_call(__NR_prctl, PR_GET_TIMERSLACK));
-  system_call(__NR_prctl, PR_GET_PDEATHSIG, address_of(&self.death_signal));
+  rights::read_own(self.rights);
 }
 
 // Runs on the program's thread, on its stack; all signals are blocked.
@@ -204,16 +200,6 @@ const Call& asked_call(uint32_t tid) {
   return none;
 }
 
-void put_first_in_front() {
-  const auto process = static_cast<uint32_t>(system_call(__NR_getpid));
-  for (uint32_t i = 1; i < parked_count; ++i) {
-    if (parked[i].tid != process) continue;
-    const Parked other = parked[0];
-    parked[0] = parked[i];
-    parked[i] = other;
-  }
-}
-
 void name_those_that_run(Trouble& trouble) {
   for (uint32_t i = 0; i < asked_count; ++i) {
     if (!is_parked(asked[i].tid) && trouble.empty()) {
@@ -266,7 +252,6 @@ void stop_threads(Stopped& stopped, Trouble& trouble) {
   stopped.action = before;
   stopped.threads = parked;
   stopped.count = parked_count;
-  put_first_in_front();
   for (uint64_t i = 0; i < stopped.count; ++i) {
     repeat_call(*parked[i].context, asked_call(parked[i].tid));
   }

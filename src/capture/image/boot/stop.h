@@ -6,6 +6,7 @@
 // is there only meanwhile, so the program never sees it. Called by the control thread only.
 #pragma once
 
+#include "capture/image/boot/rights.h"
 #include "capture/image/boot/window.h"
 
 namespace backstay::image {
@@ -34,13 +35,11 @@ struct Parked {
   uint64_t fs = 0, gs = 0;
   uint64_t clear_tid = 0;
   uint64_t robust_list = 0, robust_bytes = 0;
-  // The kernel tells these to the thread itself alone.
-  uint64_t securebits = 0, slack = 0;
-  uint32_t death_signal = 0;
+  rights::Rights rights{};
 };
 
 struct Stopped {
-  Parked* threads = nullptr;  // the process's first comes first
+  Parked* threads = nullptr;
   uint64_t count = 0;
   uint64_t signal = 0;
   KernelAction action;  // the program's own for that signal

@@ -71,11 +71,6 @@ bool ends_with(const char* text, const char* end) {
   return size >= wanted && same_text(text + size - wanted, end);
 }
 
-bool same_line(const char* a, const char* b) {
-  for (; *a == *b && *a != 0 && *a != '\n'; ++a) ++b;
-  return (*a == 0 || *a == '\n') && (*b == 0 || *b == '\n');
-}
-
 void copy_text(char* to, size_t room, const char* from) {
   size_t at = 0;
   for (; at + 1 < room && from[at] != 0; ++at) to[at] = from[at];

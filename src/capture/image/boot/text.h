@@ -11,7 +11,6 @@ namespace backstay::image {
 bool same_text(const char* a, const char* b);
 bool begins_with(const char* text, const char* start);
 bool ends_with(const char* text, const char* end);
-bool same_line(const char* a, const char* b);  // each ends with 0 or \n
 // Copies as much as fits, always with a zero at the end.
 void copy_text(char* to, size_t room, const char* from);
 const char* last_part(const char* path);

@@ -166,12 +166,7 @@ inline constexpr uint32_t descriptor_is_own = 2;  // of 0 to 2: the program has 
 // It writes to the file that is standard output, or error, of the process that saves the program.
 inline constexpr uint32_t descriptor_is_output = 4;
 inline constexpr uint32_t descriptor_is_error = 8;
-inline constexpr uint32_t descriptor_is_apart = 16;   // the program has opened that file once more
-inline constexpr uint32_t descriptor_in_parts = 32;   // its content: each behind a ContentPart
-inline constexpr uint32_t descriptor_tells_own = 64;  // signals (O_ASYNC) go to the process
-// From this bit on: which signal (F_SETSIG), 0: SIGIO; of a file without a name its seals.
-inline constexpr uint32_t descriptor_more_shift = 8;
-inline constexpr uint32_t descriptor_more = 127;
+inline constexpr uint32_t descriptor_is_apart = 16;  // the program has opened that file once more
 // Of a file without a name, marks also have its permissions, from this bit on.
 inline constexpr uint32_t descriptor_mode_shift = 16;
 struct Descriptor {
@@ -194,12 +189,6 @@ inline uint32_t given_output(const Descriptor& one) {
   if (error && (!output || one.number == 2)) return 2;
   return output ? 1 : 0;
 }
-
-struct ContentPart {
-  uint64_t at;  // in the file; of a message in a pipe: 0
-  uint64_t bytes;
-};
-static_assert(sizeof(ContentPart) == 16);
 
 // The contents of descriptors that are no files (docs/format/image.md, section 9).
 struct Counter {
