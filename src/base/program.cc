@@ -42,4 +42,11 @@ std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path().string();
 }
 
+std::string find_own_program(const std::string& name, const std::string& built_in) {
+  const std::string folder = program_folder();
+  for (const std::string& step : {std::string("/../libexec/backstay/"), std::string("/"), built_in})
+    if (is_program(folder + step + name)) return folder + step + name;
+  return "";
+}
+
 }  // namespace backstay

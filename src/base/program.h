@@ -19,5 +19,8 @@ bool is_program_from(const std::string& folder, const std::string& name);
 
 // The folder that this process's program lies in, links followed.
 std::string program_folder();
+// A program of ours beside it. Installed: in libexec; else in this folder of a build tree. "": it
+// is not there.
+std::string find_own_program(const std::string& name, const std::string& built_in);
 
 }  // namespace backstay

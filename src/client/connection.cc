@@ -5,9 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <cmath>
 
 #include "wire/socket.h"
 

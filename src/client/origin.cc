@@ -1,6 +1,5 @@
 #include "client/origin.h"
 
-#include <errno.h>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -8,7 +8,6 @@
 
 #include <sys/types.h>
 
-#include <optional>
 #include <string>
 
 #include "base/fd.h"

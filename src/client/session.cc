@@ -7,11 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
-#include <optional>
 #include <random>
 #include <utility>
 

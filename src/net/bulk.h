@@ -6,10 +6,7 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/bytes.h"

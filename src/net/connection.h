@@ -8,7 +8,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <vector>
 
 #include "base/fd.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "base/fd.h"

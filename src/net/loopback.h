@@ -6,7 +6,6 @@
 // moves the clock calls progress() afterwards. There is no key: the process itself is the job.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 

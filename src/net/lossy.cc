@@ -7,7 +7,6 @@
 #include <deque>
 #include <map>
 #include <random>
-#include <set>
 #include <utility>
 
 #include "base/fd.h"

@@ -1,7 +1,6 @@
 // Rings that wait for their next reader or writer: making one costs, most of all pinning the pool.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>

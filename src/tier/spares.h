@@ -1,7 +1,6 @@
 // The spare files of a directory tier (dir.h says why and why it is safe). Any thread.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>

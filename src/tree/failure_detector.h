@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "tree/floors.h"
 #include "tree/node_set.h"

@@ -1,5 +1,5 @@
 // A hash of a value with everything in it, so that a state that was seen is not explored again.
-// Classes of ours say what is in them by fields().
+// Classes of ours say what is in them by fields(), if they are no plain structs.
 #pragma once
 
 #include <xxhash.h>
@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/members.h"
+
 namespace backstay::cut {
 
 class Digest {
@@ -21,8 +23,10 @@ class Digest {
   void add(const T& value) {
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
       words_.push_back(static_cast<std::uint64_t>(value));
-    } else {
+    } else if constexpr (requires { value.fields(); }) {
       add_all(value.fields());
+    } else {
+      add_all(members_of(value));
     }
   }
   template <typename T>

@@ -41,7 +41,7 @@ TEST(CutMessage, AnOrderComesBackWhole) {
   ASSERT_FALSE(parts.put((*messages)[0])->has_value());
   const auto whole = parts.put((*messages)[1]);
   ASSERT_TRUE(whole.ok() && whole->has_value());
-  EXPECT_EQ((*whole)->fields(), order.fields());
+  EXPECT_EQ(**whole, order);
 }
 
 TEST(CutMessage, WhatWasBegunAndNotEndedIsForgotten) {

@@ -16,7 +16,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
 
 #include "agent/checkpoint/version_output.h"

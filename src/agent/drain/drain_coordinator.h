@@ -12,7 +12,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -1,5 +1,4 @@
 // The drain coordinator as a member: what each agent does for the one that gives the turns.
-#include <algorithm>
 #include <utility>
 
 #include "agent/disk/links.h"

@@ -1,7 +1,5 @@
 #include "agent/group/request_publisher.h"
 
-#include <utility>
-
 #include "base/log.h"
 
 namespace backstay::agent {

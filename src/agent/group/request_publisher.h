@@ -3,8 +3,6 @@
 // publishes that it was asked, each agent that hears so asks on its own page. Main loop's thread.
 #pragma once
 
-#include <cstdint>
-
 #include "agent/group/run_membership.h"
 #include "agent/memory/control_page.h"
 #include "agent/version/job_state.h"

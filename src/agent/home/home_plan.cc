@@ -1,7 +1,5 @@
 #include "agent/home/home_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 

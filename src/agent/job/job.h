@@ -3,7 +3,6 @@
 // of its own.
 #pragma once
 
-#include <functional>
 #include <list>
 #include <map>
 #include <memory>

@@ -1,5 +1,4 @@
 // A job's run on several nodes: how its other agents are found, and what they hear and say.
-#include <algorithm>
 #include <utility>
 
 #include "agent/group/message_table.h"

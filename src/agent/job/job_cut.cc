@@ -1,6 +1,5 @@
 // A job's cuts (docs/protocol/cut.md): what CutRelay hears and what it orders.
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "agent/job/job.h"
 #include "base/log.h"

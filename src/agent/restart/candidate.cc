@@ -1,7 +1,5 @@
 #include "agent/restart/candidate.h"
 
-#include <fmt/format.h>
-
 #include "agent/group/remote_files.h"
 
 namespace backstay::agent {

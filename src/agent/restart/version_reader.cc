@@ -1,7 +1,5 @@
 #include "agent/restart/version_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 

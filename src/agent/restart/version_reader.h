@@ -8,7 +8,6 @@
 // until idle(). Main loop's thread.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>

@@ -1,6 +1,5 @@
 #include "bin/commands/screen.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>

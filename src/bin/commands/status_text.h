@@ -1,7 +1,6 @@
 // The agent's status document (docs/protocol/agent.md) as lines for a person. No I/O: tested alone.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>

@@ -13,17 +13,11 @@
 namespace backstay::bin {
 namespace {
 
-// Installed: in libexec; else where its target is in a build tree.
 Result<std::string> find_collector() {
-  const std::string folder = program_folder();
-  for (const char* step : {"/../libexec/backstay/", "/", "/../capture/collector/"}) {
-    const std::string path = folder + step + "backstay-collector";
-    if (is_program(path)) return path;
-  }
-  return Error(Code::not_found,
-               fmt::format("backstay-collector is missing beside {}: Backstay is not installed as "
-                           "a whole",
-                           folder));
+  const std::string path = find_own_program("backstay-collector", "/../capture/collector/");
+  if (!path.empty()) return path;
+  return Error(Code::not_found, "backstay-collector is missing beside " + program_folder() +
+                                    ": Backstay is not installed as a whole");
 }
 
 void set_variable(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }

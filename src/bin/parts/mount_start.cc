@@ -1,6 +1,5 @@
 #include "bin/parts/mount_start.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -15,13 +14,9 @@
 
 namespace backstay::bin {
 
-// Installed: in libexec; else where its target is in a build tree.
 Result<std::string> find_mount_program() {
-  const std::string folder = program_folder();
-  for (const char* step : {"/../libexec/backstay/", "/", "/../capture/mount/"}) {
-    const std::string path = folder + step + "backstay-mount";
-    if (is_program(path)) return path;
-  }
+  const std::string path = find_own_program("backstay-mount", "/../capture/mount/");
+  if (!path.empty()) return path;
   return Error(Code::unsupported,
                "this build of Backstay cannot mount, as libfuse was missing: install libfuse3-dev "
                "and fuse3 (apt install libfuse3-dev fuse3), then build again");

@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/clock.h"
 #include "bin/parts/spawn.h"

@@ -1,8 +1,5 @@
 #include "bin/run/host_watch.h"
 
-#include <fmt/format.h>
-#include <signal.h>
-
 #include <algorithm>
 
 #include "base/clock.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -37,95 +36,79 @@ struct Option {
   About about;
   unsigned values;
 };
-using Options = std::map<std::string, Option, std::less<>>;
 
-// `names`: words between blanks.
-void add_plain(Options& options, std::string_view names, unsigned values) {
-  while (!names.empty()) {
-    const std::size_t end = std::min(names.find(' '), names.size());
-    options.emplace(names.substr(0, end), Option{About::nothing, values});
-    names.remove_prefix(std::min(end + 1, names.size()));
+struct Options : std::map<std::string, Option, std::less<>> {
+  struct Row {
+    std::string_view names;  // words between blanks
+    unsigned values;
+    About about = About::nothing;
+  };
+  Options(std::initializer_list<Row> rows) {
+    for (auto [names, values, about] : rows) {
+      for (std::size_t end = 0; !names.empty();
+           names.remove_prefix(std::min(end + 1, names.size()))) {
+        end = std::min(names.find(' '), names.size());
+        emplace(names.substr(0, end), Option{about, values});
+      }
+    }
   }
-}
+};
 
 Options openmpi_options() {
-  Options all{{"n", {About::ranks, 1}},
-              {"np", {About::ranks, 1}},
-              {"c", {About::ranks, 1}},
-              {"host", {About::host_list, 1}},
-              {"H", {About::host_list, 1}},
-              {"hostfile", {About::host_file, 1}},
-              {"machinefile", {About::host_file, 1}},
-              {"default-hostfile", {About::host_file, 1}},
-              {"mca", {About::parameter, 2}},
-              {"prtemca", {About::parameter, 2}},
-              {"x", {About::variable, 1}},
-              {"oversubscribe", {About::oversubscribe, 0}},
-              {"map-by", {About::mapping, 1}},
-              {"wdir", {About::folder, 1}},
-              {"wd", {About::folder, 1}},
-              {"app", {About::app_file, 1}}};
-  add_plain(all, "gmca omca pmixmca", 2);
-  add_plain(all,
-            "bind-to rank-by prefix path output-filename report-uri rf rankfile npernode "
-            "N npersocket stdin timeout tune am cpu-set cpu-list launch-agent personality xterm "
-            "debugger ppr cartofile cf hnp report-pid xml-file ompi-server preload-files "
-            "max-restarts max-vm-size report-events cpus-per-proc cpus-per-rank",
-            1);
-  return all;
+  return {
+      {"n np c", 1, About::ranks},
+      {"host H", 1, About::host_list},
+      {"hostfile machinefile default-hostfile", 1, About::host_file},
+      {"mca prtemca", 2, About::parameter},
+      {"x", 1, About::variable},
+      {"oversubscribe", 0, About::oversubscribe},
+      {"map-by", 1, About::mapping},
+      {"wdir wd", 1, About::folder},
+      {"app", 1, About::app_file},
+      {"gmca omca pmixmca", 2},
+      {"bind-to rank-by prefix path output-filename report-uri rf rankfile npernode N npersocket "
+       "stdin timeout tune am cpu-set cpu-list launch-agent personality xterm debugger ppr "
+       "cartofile cf hnp report-pid xml-file ompi-server preload-files max-restarts max-vm-size "
+       "report-events cpus-per-proc cpus-per-rank",
+       1}};
 }
 
 Options mpich_options() {
-  Options all{{"n", {About::ranks, 1}},
-              {"np", {About::ranks, 1}},
-              {"f", {About::host_file, 1}},
-              {"hostfile", {About::host_file, 1}},
-              {"machinefile", {About::host_file, 1}},
-              {"hosts", {About::host_list, 1}},
-              {"host", {About::host_list, 1}},
-              {"launcher-exec", {About::shell, 1}},
-              {"bootstrap-exec", {About::shell, 1}},
-              {"launcher", {About::how, 1}},
-              {"bootstrap", {About::how, 1}},
-              {"wdir", {About::folder, 1}},
-              {"configfile", {About::app_file, 1}}};
-  add_plain(all, "env genv", 2);
-  add_plain(all,
-            "rmk iface ppn perhost genvlist envlist bind-to map-by membind topolib demux "
-            "prepend-pattern outfile-pattern errfile-pattern nameserver localhost usize "
-            "gpus-per-proc order-nodes",
-            1);
-  return all;
+  return {
+      {"n np", 1, About::ranks},
+      {"f hostfile machinefile", 1, About::host_file},
+      {"hosts host", 1, About::host_list},
+      {"launcher-exec bootstrap-exec", 1, About::shell},
+      {"launcher bootstrap", 1, About::how},
+      {"wdir", 1, About::folder},
+      {"configfile", 1, About::app_file},
+      {"env genv", 2},
+      {"rmk iface ppn perhost genvlist envlist bind-to map-by membind topolib demux "
+       "prepend-pattern outfile-pattern errfile-pattern nameserver localhost usize gpus-per-proc "
+       "order-nodes",
+       1}};
 }
 
 Options slurm_options() {
-  Options all{{"n", {About::ranks, 1}},
-              {"ntasks", {About::ranks, 1}},
-              {"N", {About::nodes, 1}},
-              {"nodes", {About::nodes, 1}},
-              {"w", {About::node_choice, 1}},
-              {"nodelist", {About::node_choice, 1}},
-              {"c", {About::cpus_per_rank, 1}},
-              {"cpus-per-task", {About::cpus_per_rank, 1}},
-              {"ntasks-per-node", {About::ranks_per_node, 1}},
-              {"O", {About::oversubscribe, 0}},
-              {"overcommit", {About::oversubscribe, 0}},
-              {"D", {About::folder, 1}},
-              {"chdir", {About::folder, 1}},
-              {"multi-prog", {About::app_file, 0}}};
-  add_plain(all,
-            "A C d e F nodefile G i J L m o p r t T W x mpi cpu-bind export exclude output "
-            "error input job-name distribution mem time account partition qos reservation "
-            "constraint gres gpus licenses dependency jobid signal wait hint network prolog "
-            "epilog task-prolog task-epilog mem-per-cpu mem-bind cpu-freq comment begin deadline "
-            "tmp switches threads mincpus relative slurmd-debug mail-type mail-user gpus-per-node "
-            "gpus-per-task gpu-bind gpu-freq mem-per-gpu het-group profile uid gid open-mode "
-            "ntasks-per-core ntasks-per-socket ntasks-per-gpu threads-per-core cores-per-socket "
-            "sockets-per-node extra-node-info core-spec thread-spec time-min wckey "
-            "cluster-constraint cpus-per-gpu export-file acctg-freq bb bbf power priority "
-            "mcs-label max-threads",
-            1);
-  return all;
+  return {
+      {"n ntasks", 1, About::ranks},
+      {"N nodes", 1, About::nodes},
+      {"w nodelist", 1, About::node_choice},
+      {"c cpus-per-task", 1, About::cpus_per_rank},
+      {"ntasks-per-node", 1, About::ranks_per_node},
+      {"O overcommit", 0, About::oversubscribe},
+      {"D chdir", 1, About::folder},
+      {"multi-prog", 0, About::app_file},
+      {"A C d e F nodefile G i J L m o p r t T W x mpi cpu-bind export exclude output error input "
+       "job-name distribution mem time account partition qos reservation constraint gres gpus "
+       "licenses dependency jobid signal wait hint network prolog epilog task-prolog task-epilog "
+       "mem-per-cpu mem-bind cpu-freq comment begin deadline tmp switches threads mincpus "
+       "relative slurmd-debug mail-type mail-user gpus-per-node gpus-per-task gpu-bind gpu-freq "
+       "mem-per-gpu het-group profile uid gid open-mode ntasks-per-core ntasks-per-socket "
+       "ntasks-per-gpu threads-per-core cores-per-socket sockets-per-node extra-node-info "
+       "core-spec thread-spec time-min wckey cluster-constraint cpus-per-gpu export-file "
+       "acctg-freq bb bbf power priority mcs-label max-threads",
+       1}};
 }
 
 const Options& options_of(LauncherKind kind) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "agent/disk/job_lock.h"
 #include "agent/disk/lost_files.h"

@@ -1,6 +1,5 @@
 // `backstay run`: starts a program, forwards signals, restarts it after a failure (runner.h).
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <cstdlib>
 #include <filesystem>

@@ -56,8 +56,8 @@ class LogReader {
     if (kind == "cut_begin") cuts_[at] = UINT64_MAX;
     if (kind == "cut_end") cut_ended(event, at);
     if (kind == "captured") captured(event, run, at);
-    if (kind == "restart_begin") standing_.reads(at);
-    if (kind == "capture_begin" || kind == "captured" || kind == "run_end") standing_.computes();
+    if (kind == "restart_begin" && stands_.failed != 0 && stands_.reads == 0) stands_.reads = at;
+    if (kind == "capture_begin" || kind == "captured" || kind == "run_end") computes();
     if (kind == "capture_failed") summary_.why_not = event.value("why", "");
     if (kind == "cannot_save") {
       summary_.why_not = "the program could not be saved, because " + event.value("why", "");
@@ -83,7 +83,6 @@ class LogReader {
     if (!versions_.empty()) summary_.newest = versions_.rbegin()->first;
     const bool ended_so = failure_ && counted_s_ == 0;
     if (ended_so) count_lost(versions_.empty() ? 0 : versions_.rbegin()->second);
-    summary_.restarting = standing_.times();
     summary_.newest_level = "captured";
     for (const char* level : levels) {
       const auto& reached = reached_[level];
@@ -108,9 +107,14 @@ class LogReader {
     last_run_ = run;
     if (!fresh) return;
     summary_.from = 0;
-    if (before != runs_.end())
-      standing_.lost(before->second.end_ns);  // where the loss was not seen
-    standing_.began(at, std::exchange(attempt_ended_ns_, 0));
+    if (before != runs_.end()) stands_still(before->second.end_ns);  // where no loss was seen
+    const std::uint64_t ended = std::exchange(attempt_ended_ns_, 0);
+    if (stands_.failed != 0) {
+      if (stands_.ended == 0)
+        stands_.ended = std::clamp(ended, stands_.failed, std::max(at, stands_.failed));
+      stands_.began = at;
+      stands_.reads = 0;
+    }
     place->second = {.begin_ns = at, .end_ns = at};
     if (failure_) counted_s_ = count_lost(failure_->begin_ns);
   }
@@ -156,7 +160,7 @@ class LogReader {
     Run& lost = runs_[run];
     if (lost.lost_ns != 0 || lost.refused) return;
     lost.lost_ns = at;
-    standing_.lost(at);
+    stands_still(at);
     summary_.failed_ns = at;
     ++summary_.failures;
     failure_ = lost;
@@ -171,7 +175,7 @@ class LogReader {
   }
 
   void restored(const Json& event, std::uint64_t at) {
-    standing_.restored(at);
+    if (stands_.began != 0) goes_on(stands_.reads == 0 ? at : stands_.reads, at);
     summary_.from = event.value("version", VersionNumber{0});
     const auto version = versions_.find(event.value("version", VersionNumber{0}));
     if (!failure_ || version == versions_.end()) return;
@@ -180,8 +184,28 @@ class LogReader {
     failure_.reset();
   }
 
+  // A run that has lost a rank before it had its data has not computed; one that asked for none
+  // has. Of several failures before the next computing the first counts.
+  void stands_still(std::uint64_t at) {
+    computes();
+    if (stands_.failed == 0) stands_.failed = at;
+  }
+
+  void computes() {
+    if (stands_.began != 0 && stands_.reads == 0) goes_on(stands_.began, stands_.began);
+  }
+
+  void goes_on(std::uint64_t reads, std::uint64_t at) {
+    const std::uint64_t moments[] = {stands_.failed, stands_.ended, stands_.began, reads, at};
+    for (std::size_t i = 0; i < summary_.restarting.size(); ++i)
+      summary_.restarting[i] += seconds_between(moments[i], moments[i + 1]);
+    stands_ = {};
+  }
+
   RunSummary summary_;
-  Standing standing_;
+  struct {
+    std::uint64_t failed = 0, ended = 0, began = 0, reads = 0;
+  } stands_;  // still since it failed; 0: not, or not yet
   std::map<std::string, Run> runs_;
   std::string last_run_;
   std::uint64_t attempt_ended_ns_ = 0;               // 0: the next attempt's run has begun
@@ -230,12 +254,12 @@ std::string wait_text(double seconds) {
   return seconds < 0.1 ? number_text(1e3 * seconds) + " ms" : duration_text(seconds);
 }
 
-std::string restart_text(const RestartTimes& times) {
-  if (times.all_s() <= 0) return "";
+std::string restart_text(const RunSummary& summary) {
+  if (summary.restarting_s() <= 0) return "";
+  const auto& [noticing, starting, init, reading] = summary.restarting;
   return fmt::format(", which took {} (noticing {}, starting {}, init {}, reading {})",
-                     wait_text(times.all_s()), wait_text(times.noticing_s),
-                     wait_text(times.launching_s), wait_text(times.init_s),
-                     wait_text(times.reading_s));
+                     wait_text(summary.restarting_s()), wait_text(noticing), wait_text(starting),
+                     wait_text(init), wait_text(reading));
 }
 
 std::string longest_text(const RunSummary& summary) {
@@ -343,7 +367,7 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
   const bool failed = summary.failures > 0 && !ended_at_wish;
   if (summary.runs > 0 && (end.restarts > 0 || failed)) {
     lines.push_back(fmt::format("{}{}; {} of work lost", count_text(end.restarts, "restart"),
-                                restart_text(summary.restarting), duration_text(summary.lost_s)));
+                                restart_text(summary), duration_text(summary.lost_s)));
   }
   return lines;
 }
@@ -361,11 +385,11 @@ nlohmann::ordered_json as_json(const RunSummary& summary) {
           {"longest_wait_version", summary.longest_wait},
           {"cuts", summary.cuts},
           {"lost_s", summary.lost_s},
-          {"restarting_s", summary.restarting.all_s()},
-          {"noticing_s", summary.restarting.noticing_s},
-          {"launching_s", summary.restarting.launching_s},
-          {"init_s", summary.restarting.init_s},
-          {"reading_s", summary.restarting.reading_s},
+          {"restarting_s", summary.restarting_s()},
+          {"noticing_s", summary.restarting[0]},
+          {"launching_s", summary.restarting[1]},
+          {"init_s", summary.restarting[2]},
+          {"reading_s", summary.restarting[3]},
           {"failures", summary.failures}};
 }
 

@@ -3,14 +3,15 @@
 // No I/O except reading the log: tested alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/ids.h"
-#include "bin/run/standing.h"
 
 namespace backstay::bin {
 
@@ -40,7 +41,10 @@ struct RunSummary {
   double waited_s = 0;       // the longest wait of a rank, for each version; of MPI programs that
                              // are not modified: each cut, from its begin on
   double longest_wait_s = 0;
-  RestartTimes restarting;
+  // Seconds that the program stood still for restarts, from the loss of a rank on: until `backstay
+  // run` saw the launcher's end, a rank connected, the ranks asked for their data, and had it.
+  std::array<double, 4> restarting{};
+  double restarting_s() const { return std::accumulate(restarting.begin(), restarting.end(), 0.0); }
   std::uint64_t cuts = 0;
   VersionNumber longest_wait = 0;  // which version that was; 0: a cut that was given up
   double lost_s = 0;    // of work that restarts did not bring back, or that is in no version

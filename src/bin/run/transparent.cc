@@ -70,17 +70,12 @@ Words companion_of(const std::string& program, const std::optional<LauncherLine>
 
 }  // namespace
 
-// Installed: in libexec; else where its target is in a build tree.
 Result<std::string> find_companion() {
-  const std::string folder = program_folder();
-  for (const char* step : {"/../libexec/backstay/", "/", "/../capture/companion/"}) {
-    const std::string path = folder + step + "backstay-companion";
-    if (is_program(path)) return path;
-  }
+  const std::string path = find_own_program("backstay-companion", "/../capture/companion/");
+  if (!path.empty()) return path;
   return Error(Code::not_found,
-               fmt::format("backstay-companion, which --transparent needs, is missing beside {}: "
-                           "Backstay is not installed as a whole",
-                           folder));
+               "backstay-companion, which --transparent needs, is missing beside " +
+                   program_folder() + ": Backstay is not installed as a whole");
 }
 
 Result<TransparentCommand> transparent_command(const RunOptions& options,

@@ -9,13 +9,6 @@ namespace backstay::files {
 
 namespace {
 
-bool is_any(const Counts& counts) {
-  const auto writes = [](const WriteCount& one) { return one.writes != 0; };
-  const auto calls = [](const WaitCount& one) { return one.calls != 0; };
-  return std::ranges::any_of(counts.writes, writes) || std::ranges::any_of(counts.waits, calls) ||
-         counts.direct.files != 0 || counts.real.files != 0 || counts.native != 0;
-}
-
 void add_to(FileCount& sum, const FileCount& more) {
   sum.files += more.files;
   sum.bytes += more.bytes;
@@ -31,30 +24,15 @@ std::uint64_t all_ns(const WriteCount& count) {
 
 }  // namespace
 
-void Written::add(const Counts& counts) {
-  if (!is_any(counts)) return;
+void Written::add(Counts counts) {
   const std::lock_guard guard(mutex_);
-  any_ = true;
-  for (std::size_t number = 0; number < write_classes; ++number) {
-    WriteCount& sum = counts_.writes[number];
-    const WriteCount& more = counts.writes[number];
-    sum.writes += more.writes;
-    sum.bytes += more.bytes;
-    sum.timed += more.timed;
-    sum.timed_ns += more.timed_ns;
-  }
-  for (std::size_t number = 0; number < waited_kinds; ++number) {
-    WaitCount& sum = counts_.waits[number];
-    const WaitCount& more = counts.waits[number];
-    sum.calls += more.calls;
-    sum.ns += more.ns;
-    sum.longest_ns = std::max(sum.longest_ns, more.longest_ns);
-  }
-  for (Counts* sum : {&counts_, &all_}) {
-    add_to(sum->direct, counts.direct);
-    add_to(sum->real, counts.real);
-    sum->locked += counts.locked;
-    sum->native += counts.native;
+  for (std::size_t word = 0; word < count_words; ++word) {
+    const std::uint64_t more = words_of(counts)[word];
+    any_ = any_ || more != 0;
+    for (Counts* of : {&counts_, &all_}) {
+      std::uint64_t& sum = words_of(*of)[word];
+      sum = is_longest(word) ? std::max(sum, more) : sum + more;
+    }
   }
 }
 

@@ -12,7 +12,7 @@ namespace backstay::files {
 
 class Written {
  public:
-  void add(const Counts& counts);
+  void add(Counts counts);
   // A file that was taken.
   void add_captured(std::uint64_t bytes);
   bool any() const;

@@ -1,6 +1,5 @@
 #include "capture/companion/cut_member.h"
 
-#include <fmt/format.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

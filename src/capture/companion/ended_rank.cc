@@ -1,6 +1,5 @@
 #include "capture/companion/ended_rank.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/checksum.h"

@@ -225,10 +225,8 @@ Status ImageTarget::make_ready() {
   const auto answer = boot_->ask(request);
   if (output_) say_again(*output_, said);
   if (answer.ok() && answer->why[0] != '\0' && tells_) {
-    tell_user(
-        fmt::format("here the program may not have all that it had, and goes on with what is "
-                    "nearest: {}",
-                    answer->why));
+    tell_user(fmt::format("here the program may not have all that it had, and goes on without: {}",
+                          answer->why));
   }
   return told_by_process(answer.ok() ? Status() : Status(answer.error()));
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace backstay::files {
@@ -29,6 +30,7 @@ struct WriteCount {
   std::uint64_t bytes = 0;
   std::uint64_t timed = 0;  // of the writes; the others took as long, on average
   std::uint64_t timed_ns = 0;
+  std::uint64_t apart[4] = {};  // threads that write in different sizes do not disturb each other
 };
 struct WaitCount {
   std::uint64_t calls = 0;
@@ -47,6 +49,14 @@ struct Counts {
   std::uint64_t locked = 0;  // of those, as they were locked
   std::uint64_t native = 0;  // fit a pattern, and were opened to write in a way that no rule allows
 };
+inline constexpr std::size_t count_words = sizeof(Counts) / sizeof(std::uint64_t);
+inline std::uint64_t* words_of(Counts& counts) { return reinterpret_cast<std::uint64_t*>(&counts); }
+// Of such a word the longest counts, of all others the sum.
+constexpr bool is_longest(std::size_t word) {
+  constexpr std::size_t first = offsetof(Counts, waits) / sizeof(std::uint64_t);
+  constexpr std::size_t each = sizeof(WaitCount) / sizeof(std::uint64_t);
+  return word >= first && word < first + waited_kinds * each && (word - first) % each == each - 1;
+}
 
 // From its construction to done(): one write of so many bytes, as the program asks for it.
 class CountedWrite {
@@ -83,7 +93,7 @@ void count_native();
 // What was counted and not taken yet.
 bool has_counts();
 Counts take_counts();
-void give_back(const Counts& counts);
+void give_back(Counts counts);
 // In a child after fork: what the parent counted is the parent's.
 void forget_counts();
 

@@ -12,7 +12,6 @@
 #include <sys/vfs.h>
 
 #include <cstdio>
-#include <cstring>
 
 #include "capture/files/capture.h"
 #include "capture/files/counts.h"

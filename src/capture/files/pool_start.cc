@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include <atomic>
-#include <cstring>
 
 #include "capture/files/capture.h"
 #include "capture/files/collect.h"

@@ -175,32 +175,17 @@ int with_array(const char* first, va_list list, Then then) {
 
 }  // namespace
 
-EXPORT(int, execl, (const char* path, const char* first, ...)) {
-  va_list list;
-  va_start(list, first);
-  const int result = with_array(
-      first, list, [&](char** arguments, va_list) { return backstay_execv(path, arguments); });
-  va_end(list);
-  return result;
-}
-
-EXPORT(int, execlp, (const char* path, const char* first, ...)) {
-  va_list list;
-  va_start(list, first);
-  const int result = with_array(
-      first, list, [&](char** arguments, va_list) { return backstay_execvp(path, arguments); });
-  va_end(list);
-  return result;
-}
-
-EXPORT(int, execle, (const char* path, const char* first, ...)) {
-  va_list list;
-  va_start(list, first);
-  const int result = with_array(first, list, [&](char** arguments, va_list rest) {
-    return backstay_execve(path, arguments, va_arg(rest, char**));
-  });
-  va_end(list);
-  return result;
-}
+#define OF_A_LIST(name, call)                                                                \
+  EXPORT(int, name, (const char* path, const char* first, ...)) {                            \
+    va_list list;                                                                            \
+    va_start(list, first);                                                                   \
+    const int result = with_array(                                                           \
+        first, list, [&](char** arguments, [[maybe_unused]] va_list rest) { return call; }); \
+    va_end(list);                                                                            \
+    return result;                                                                           \
+  }
+OF_A_LIST(execl, backstay_execv(path, arguments))
+OF_A_LIST(execlp, backstay_execvp(path, arguments))
+OF_A_LIST(execle, backstay_execve(path, arguments, va_arg(rest, char**)))
 
 }  // namespace backstay::files

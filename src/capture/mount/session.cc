@@ -1,13 +1,10 @@
 #include "capture/mount/session.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <fuse_lowlevel.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 
 #include "base/folders.h"

@@ -1,5 +1,4 @@
 // Functions of which the prototype does not say enough.
-#include <stdarg.h>
 
 #include "capture/mpi_library/again.h"
 #include "capture/mpi_library/attributes.h"
@@ -34,19 +33,19 @@ uint64_t word(const void* pointer) { return reinterpret_cast<uint64_t>(pointer);
 
 using Comm = abi::Handle<Class::comm>;
 
+struct Degrees {
+  int in = 0, out = 0;
+};
+
 // How many there are on the other side of a collective call.
-int64_t peers_of(Comm comm) {
+Degrees peers_of(Comm comm) {
   int inter = 0;
   int size = 0;
   inside(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
   const uint32_t index = inter != 0 ? index_MPI_Comm_remote_size : index_MPI_Comm_size;
   inside(index, abi::real<Class::comm>(comm), &size);
-  return size;
+  return {size, size};
 }
-
-struct Degrees {
-  int in = 0, out = 0;
-};
 
 // Of a communicator with a topology. Without one MPI refuses the call itself.
 Degrees degrees_of(Comm comm) {
@@ -98,6 +97,38 @@ int begun(int result) {
   if (result == 0) begin_counting();
   return result;
 }
+
+// The arguments that all calls of MPI_Alltoallw have, and between how many ranks it goes.
+#define BACKSTAY_ALLTOALLW                                                                    \
+  void *from, void *send_counts, void *send_places, void *send_types, void *to, void *counts, \
+      void *places, void *types, Comm comm
+#define BACKSTAY_ALL_OF(neighbours)                                                         \
+  const AllToAll all {                                                                      \
+    from, send_counts, send_places, send_types, to, counts, places, types, comm, neighbours \
+  }
+struct AllToAll {
+  void *from, *send_counts, *send_places, *send_types, *to, *counts, *places, *types;
+  Comm comm;
+  bool neighbours;
+  Degrees degrees = neighbours ? degrees_of(comm) : peers_of(comm);
+
+  int run(uint32_t index) const {
+    Types sending(send_types, sent(from, degrees.out));
+    Types receiving(types, degrees.in);
+    return beside(index, from, send_counts, send_places, sending.place(), to, counts, places,
+                  receiving.place(), abi::real<Class::comm>(comm));
+  }
+  template <typename... More>
+  int begin(uint32_t index, void* request, More... more) const {
+    Out<Class::request> made(request);
+    const int result =
+        inside(index, from, send_counts, send_places,
+               kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+               kept_types(types, degrees.in), abi::real<Class::comm>(comm), more..., made.place());
+    made.put();
+    return result;
+  }
+};
 
 }  // namespace
 
@@ -171,89 +202,30 @@ BACKSTAY_MPI_NAME(MPI_Wtime)
 int PMPI_Pcontrol(const int, ...) { return 0; }
 BACKSTAY_MPI_NAME(MPI_Pcontrol)
 
-int PMPI_Alltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
-                   void* counts, void* places, void* types, Comm comm) {
-  const Collective begun(comm);
-  const int64_t peers = peers_of(comm);
-  Types sending(send_types, sent(from, peers));
-  Types receiving(types, peers);
-  return beside(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
-                places, receiving.place(), abi::real<Class::comm>(comm));
-}
-BACKSTAY_MPI_NAME(MPI_Alltoallw)
-
-int PMPI_Neighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
-                            void* to, void* counts, void* places, void* types, Comm comm) {
-  const Collective begun(comm);
-  const Degrees degrees = degrees_of(comm);
-  Types sending(send_types, degrees.out);
-  Types receiving(types, degrees.in);
-  return beside(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(), to,
-                counts, places, receiving.place(), abi::real<Class::comm>(comm));
-}
-BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw)
-
-int PMPI_Ialltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
-                    void* counts, void* places, void* types, Comm comm, void* request) {
-  const Collective begun(comm);
-  const int64_t peers = peers_of(comm);
-  Out<Class::request> made(request);
-  const int result = inside(index_MPI_Ialltoallw, from, send_counts, send_places,
-                            kept_types(send_types, sent(from, peers)), to, counts, places,
-                            kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
-  made.put();
-  if (result == 0) note_request(made_request(request), Request::Kind::collective);
-  return result;
-}
-BACKSTAY_MPI_NAME(MPI_Ialltoallw)
-
-int PMPI_Alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
-                        void* to, void* counts, void* places, void* types, Comm comm,
-                        abi::Handle<Class::info> info, void* request) {
-  const InCall in_call;
-  refuse("it has made a persistent collective operation");
-  const int64_t peers = peers_of(comm);
-  Out<Class::request> made(request);
-  const int result = inside(index_MPI_Alltoallw_init, from, send_counts, send_places,
-                            kept_types(send_types, sent(from, peers)), to, counts, places,
-                            kept_types(types, peers), abi::real<Class::comm>(comm),
-                            abi::real<Class::info>(info), made.place());
-  made.put();
-  return result;
-}
-BACKSTAY_MPI_NAME(MPI_Alltoallw_init)
-
-int PMPI_Ineighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
-                             void* to, void* counts, void* places, void* types, Comm comm,
-                             void* request) {
-  const Collective begun(comm);
-  const Degrees degrees = degrees_of(comm);
-  Out<Class::request> made(request);
-  const int result =
-      inside(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
-             kept_types(send_types, sent(from, degrees.out)), to, counts, places,
-             kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
-  made.put();
-  if (result == 0) note_request(made_request(request), Request::Kind::collective);
-  return result;
-}
-BACKSTAY_MPI_NAME(MPI_Ineighbor_alltoallw)
-
-int PMPI_Neighbor_alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
-                                 void* to, void* counts, void* places, void* types, Comm comm,
-                                 abi::Handle<Class::info> info, void* request) {
-  const InCall in_call;
-  refuse("it has made a persistent collective operation");
-  const Degrees degrees = degrees_of(comm);
-  Out<Class::request> made(request);
-  const int result = inside(index_MPI_Neighbor_alltoallw_init, from, send_counts, send_places,
-                            kept_types(send_types, sent(from, degrees.out)), to, counts, places,
-                            kept_types(types, degrees.in), abi::real<Class::comm>(comm),
-                            abi::real<Class::info>(info), made.place());
-  made.put();
-  return result;
-}
-BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw_init)
+#define BACKSTAY_CALLS_OF_ALLTOALLW(name, i_name, neighbours)                                \
+  int PMPI_##name(BACKSTAY_ALLTOALLW) {                                                      \
+    const Collective begun(comm);                                                            \
+    BACKSTAY_ALL_OF(neighbours);                                                             \
+    return all.run(index_MPI_##name);                                                        \
+  }                                                                                          \
+  BACKSTAY_MPI_NAME(MPI_##name)                                                              \
+  int PMPI_##i_name(BACKSTAY_ALLTOALLW, void* request) {                                     \
+    const Collective begun(comm);                                                            \
+    BACKSTAY_ALL_OF(neighbours);                                                             \
+    const int result = all.begin(index_MPI_##i_name, request);                               \
+    if (result == 0) note_request(made_request(request), Request::Kind::collective);         \
+    return result;                                                                           \
+  }                                                                                          \
+  BACKSTAY_MPI_NAME(MPI_##i_name)                                                            \
+  int PMPI_##name##_init(BACKSTAY_ALLTOALLW, abi::Handle<Class::info> info, void* request) { \
+    const InCall in_call;                                                                    \
+    refuse("it has made a persistent collective operation");                                 \
+    BACKSTAY_ALL_OF(neighbours);                                                             \
+    return all.begin(index_MPI_##name##_init, request, abi::real<Class::info>(info));        \
+  }                                                                                          \
+  BACKSTAY_MPI_NAME(MPI_##name##_init)
+BACKSTAY_CALLS_OF_ALLTOALLW(Alltoallw, Ialltoallw, false)
+BACKSTAY_CALLS_OF_ALLTOALLW(Neighbor_alltoallw, Ineighbor_alltoallw, true)
 
 }  // extern "C"
 

@@ -5,8 +5,6 @@
 // Outside of all calls: each message is a call of its own.
 #pragma once
 
-#include <stdint.h>
-
 namespace backstay::mpi {
 
 class Meeting {

@@ -1,5 +1,4 @@
 // Functions that complete requests. Open MPI's read a request's number in the request.
-#include <string.h>
 
 #include "capture/mpi_library/mpifh.h"
 

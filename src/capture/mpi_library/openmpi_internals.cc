@@ -1,7 +1,6 @@
 // What Open MPI's stock Fortran library takes from libmpi.so.40 besides MPI's functions: attributes
 // and error handlers whose functions are Fortran's, and objects that it names. The names and
 // arguments are Open MPI 4.1's. What would reach into its structs is in mpifh_*.cc.
-#include <stdlib.h>
 
 #include "capture/mpi_library/fortran.h"
 #include "capture/mpi_library/keyvals.h"

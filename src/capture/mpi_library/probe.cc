@@ -1,5 +1,4 @@
 // Probes, and receives of what a probe has matched: the store first, then the real MPI.
-#include <string.h>
 
 #include "capture/mpi_library/chunks.h"
 #include "capture/mpi_library/loop.h"

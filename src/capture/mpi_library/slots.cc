@@ -1,6 +1,5 @@
 #include "capture/mpi_library/slots.h"
 
-#include <string.h>
 #include <unistd.h>
 
 namespace backstay::mpi {

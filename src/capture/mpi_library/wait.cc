@@ -1,5 +1,4 @@
 // Waiting for one request and looking at one; what else a program does with one.
-#include <string.h>
 
 #include "capture/mpi_library/loop.h"
 #include "capture/mpi_library/names.h"
