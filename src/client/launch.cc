@@ -115,7 +115,7 @@ BACKSTAY_IN_CHILD int become_agent(void* argument) {
 BACKSTAY_IN_CHILD int leave_the_program(void* argument) {
   auto& plan = *static_cast<Plan*>(argument);
   // No setsid(): where Linux shares processors among sessions (autogroups), an agent in a session
-  // of its own was left to wait for up to 16 s beside programs that compute, and all cuts with it.
+  // of its own would wait for seconds beside programs that compute, and all cuts with it.
   ::setpgid(0, 0);
   const pid_t pid = start_child(become_agent, *plan.inner, plan);
   plan.pid = pid;

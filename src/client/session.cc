@@ -1,6 +1,5 @@
 #include "client/session.h"
 
-#include <errno.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 // Manifests to bytes and back. What must hold of one stands in manifest_check.cc.
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 

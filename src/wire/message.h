@@ -1,5 +1,5 @@
 // The messages between programs, tools and the agent of a node (docs/protocol/agent.md), as
-// structs. Encoding and decoding are in message.cc; nothing here does I/O.
+// structs, whose members are sent in their order (codec.h). Nothing here does I/O.
 #pragma once
 
 #include <algorithm>

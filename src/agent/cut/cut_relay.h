@@ -92,7 +92,7 @@ class CutRelay {
   void on(NodeId from, const wire::CutOver& over);
   void on(NodeId from, const wire::peer::WhoIsLate& who);
 
-  // For who asks what a cut waits for.
+  // For status: the cut that is under way, and for whom it waits.
   struct UnderWay {
     cut::CutNumber cut = 0;
     double seconds = 0;

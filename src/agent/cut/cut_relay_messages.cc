@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "agent/cut/cut_relay.h"
 #include "base/shorten.h"

@@ -1,7 +1,6 @@
 #include "agent/disk/lost_files.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 #include "agent/disk/catalog.h"

@@ -177,7 +177,7 @@ class LogReader {
   void restored(const Json& event, std::uint64_t at) {
     if (stands_.began != 0) goes_on(stands_.reads == 0 ? at : stands_.reads, at);
     summary_.from = event.value("version", VersionNumber{0});
-    const auto version = versions_.find(event.value("version", VersionNumber{0}));
+    const auto version = versions_.find(summary_.from);
     if (!failure_ || version == versions_.end()) return;
     summary_.lost_s -= counted_s_;
     count_lost(version->second);

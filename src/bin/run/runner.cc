@@ -239,7 +239,8 @@ void Runner::look_at_cut() {
   const Json job = our_run(cut_answer_s);
   const Json cut = job.is_object() ? job.value("cut", Json()) : Json();
   if (!cut.is_object() || cut.value("seconds", 0.0) < long_cut_s) return;
-  if (std::exchange(told_cut_, cut.value("cut", std::uint64_t{0})) == told_cut_) return;
+  const auto which = cut.value("cut", std::uint64_t{0});
+  if (std::exchange(told_cut_, which) == which) return;
   say("cut", fmt::format("a cut is under way, and ranks wait for it: {}", cut.value("awaits", "")));
 }
 

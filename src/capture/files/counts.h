@@ -51,7 +51,7 @@ struct Counts {
 };
 inline constexpr std::size_t count_words = sizeof(Counts) / sizeof(std::uint64_t);
 inline std::uint64_t* words_of(Counts& counts) { return reinterpret_cast<std::uint64_t*>(&counts); }
-// Of such a word the longest counts, of all others the sum.
+// Whether the longest counts of this word; else the sum does.
 constexpr bool is_longest(std::size_t word) {
   constexpr std::size_t first = offsetof(Counts, waits) / sizeof(std::uint64_t);
   constexpr std::size_t each = sizeof(WaitCount) / sizeof(std::uint64_t);

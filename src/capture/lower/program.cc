@@ -223,8 +223,8 @@ void begin() {
 }  // namespace backstay::lower
 
 // In place of libc's, for loops inside of MPI that wait for another rank (a collective call where
-// ranks share cores). In a cut it sleeps: on a busy machine a rank that only gave way kept the
-// processor from those that it waited for, and a cut took up to 6 s.
+// ranks share cores). In a cut it sleeps: a rank that only gives way keeps the processor of a busy
+// machine from those that it waits for.
 extern "C" [[gnu::visibility("default")]] int sched_yield() {
   using namespace backstay::lower;
   constexpr timespec pause{0, 50'000};

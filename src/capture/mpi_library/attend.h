@@ -28,9 +28,7 @@ void found_nothing(const Awaited& awaited);
 
 // Once in each life of the process, before it counts.
 void register_barrier();
-// Lets others have the processor. A loop of it is no way to wait: each turn may cost a time slice,
-// and processes of other sessions, as the agent, were seen to get no processor for seconds beside
-// it.
+// Lets others have the processor. A loop of it is no way to wait: each turn may cost a time slice.
 void yield();
 // Sleeps for a moment.
 void rest();

@@ -1,7 +1,6 @@
 // Waiting for several requests. Where nothing is asked for and the real MPI knows of all of them,
 // it is asked for all at once; else each is tested by itself.
 #include <stdlib.h>
-#include <string.h>
 
 #include "capture/mpi_library/loop.h"
 #include "capture/mpi_library/names.h"

@@ -13,7 +13,7 @@ struct Value {
 
 long parent() { return system_call(__NR_getppid); }
 
-// Of threads, by their ids. A negative number: not known here, or not allowed.
+// Threads have these, by their ids. A negative number: not known here, or not allowed.
 struct Attribute {
   const char* name;
   long (*get)(long id, Value& to);

@@ -14,7 +14,7 @@ void add_notes(const Stopped& stopped, NotesWriter& notes);
 // A restart, by the process's first thread. `missing` gets what is not allowed here: that stays as
 // the new parent has it. First limits only rise, as far as the restart needs them.
 void take_limits(const Tables& tables, bool at_last, Text& missing);
-// Of the threads, once they have been started.
+// The threads', once they have been started.
 void take(const Tables& tables, Text& missing);
 
 }  // namespace backstay::image::attributes

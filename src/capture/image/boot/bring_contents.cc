@@ -1,4 +1,3 @@
-
 #include "capture/image/boot/areas.h"
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/contents.h"

@@ -7,25 +7,23 @@ namespace backstay::image {
 namespace {
 
 struct Times {
-  int64_t interval_s, interval_part, value_s, value_part;
+  int64_t interval_s, interval_us, value_s, value_us;
 };
 
-uint64_t ns(int64_t seconds, int64_t part, uint64_t part_ns) {
-  return static_cast<uint64_t>(seconds) * 1'000'000'000 + static_cast<uint64_t>(part) * part_ns;
+uint64_t ns(int64_t seconds, int64_t us) {
+  return static_cast<uint64_t>(seconds) * 1'000'000'000 + static_cast<uint64_t>(us) * 1000;
 }
 
 void describe_intervals(Tables& tables) {
   for (uint32_t which = 0; which < 3; ++which) {
     Times times{};
     system_call(__NR_getitimer, which, address_of(&times));
-    const uint64_t any = static_cast<uint64_t>(times.value_s | times.value_part | times.interval_s |
-                                               times.interval_part);
-    if (any == 0) continue;
+    if ((times.value_s | times.value_us | times.interval_s | times.interval_us) == 0) continue;
     Timer* timer = tables.timers.add();
     if (timer == nullptr) return;
     timer->kind = which + 1;
-    timer->interval_ns = ns(times.interval_s, times.interval_part, 1000);
-    timer->value_ns = ns(times.value_s, times.value_part, 1000);
+    timer->interval_ns = ns(times.interval_s, times.interval_us);
+    timer->value_ns = ns(times.value_s, times.value_us);
   }
 }
 

@@ -12,8 +12,8 @@ namespace backstay::image::posix_timers {
 void describe(Tables& tables, Trouble& trouble);
 // Once the process is described.
 void check(const Tables& tables, Trouble& trouble);
-// Where only the numbers of the signals that wait are known: takes those of timers out of them.
-// Such a timer runs off at once behind a restart.
+// Takes the signals of timers out of those that wait, where only their numbers are known. Such a
+// timer runs off at once behind a restart.
 void take_signals(Tables& tables);
 
 // A restart, once the new threads' ids are known: makes them, under the numbers that they had.

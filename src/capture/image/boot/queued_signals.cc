@@ -20,8 +20,7 @@ struct Info {
   uint8_t zeros[80];
 };
 
-constexpr long detach = 17;  // of ptrace
-constexpr long seize = 0x4206;
+constexpr long seize = 0x4206;  // of ptrace
 constexpr long interrupt = 0x4207;
 constexpr long peek = 0x4209;
 constexpr uint32_t of_process = 1;
@@ -84,8 +83,9 @@ void look_by_another() {
   other.flags = clone_memory;
   other.stack = stack + sizeof stack;
   other.entry = look;
+  wrong = 0;  // before the other one runs, which sets it too
   const long process = start_thread(other);
-  wrong = process < 0 ? -process : 0;
+  if (process < 0) wrong = -process;
   if (process > 0) system_call(__NR_wait4, process, 0, any_child);
 }
 

@@ -16,7 +16,7 @@ struct Rights {
 
 // Takes what a line of a thread's `status` in /proc says of them.
 void read_line(const char* line, Rights& to);
-// What the kernel tells the thread itself alone.
+// Asks the kernel for those that it tells the thread itself alone.
 void read_own(Rights& to);
 // In a cut. Groups of the first thread (0) come first.
 void add_groups(const char* line, uint64_t thread, NotesWriter& notes);
