@@ -183,11 +183,15 @@ class History:
             for one in self.stands)
 
     @property
-    def restarting_s(self) -> float:
+    def stood(self) -> list[Stand | Restart]:
         """Also restarts that no failure came before, as far as the agents see them."""
         alone = [one for one in self.restarts
                  if not any(stand.at_s < one.at_s <= stand.end_s for stand in self.stands)]
-        return sum(one.seconds for one in (*self.stands, *alone))
+        return [*self.stands, *alone]
+
+    @property
+    def restarting_s(self) -> float:
+        return sum(one.seconds for one in self.stood)
 
 
 TOGETHER_S = 1e-3  # a launcher needs longer to notice a death and end the other ranks

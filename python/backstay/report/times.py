@@ -53,7 +53,7 @@ def account(history: History, mtti_s: float | None = None) -> Times:
     try:
         parts = wall_clock.split(tau, mean_cost, mtti_s, max(total - cost - redone - restart, tau),
                                  # fmt: skip.
-                                 restart / max(len(history.stands) or len(history.restarts), 1))
+                                 restart / max(len(history.stood), 1))
     except PlanError as error:
         return Times(measured, None, f"no expectation: {error}", tau, best, mtti_s)
     if not np.isfinite(parts.wall_clock_s):

@@ -340,8 +340,9 @@ Words with_exports(const Words& words, const LauncherLine& line,
     const std::string name = "mca_base_env_list";
     const auto at = line.env_list ? std::find(behind_launcher, result.end(), name)
                                   : result.insert(behind_launcher, {"--mca", name, set.value}) + 1;
-    const auto& delimiter = line.env_delimiter.empty() ? set.delimiter : line.env_delimiter;
-    for (const std::string& variable : variables) *(at + 1) += delimiter + variable;
+    const auto& known = line.env_delimiter.empty() ? set.delimiter : line.env_delimiter;
+    for (const std::string& variable : variables)
+      *(at + 1) += (known.empty() ? ";" : known) + variable;
     return result;
   }
   Words added;

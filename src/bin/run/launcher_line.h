@@ -40,8 +40,7 @@ struct LauncherLine {
   bool env_list = false;               // Open MPI: mca_base_env_list, which excludes -x
   std::string env_delimiter;           // Open MPI: of its parts, "": the default
   std::vector<std::string> exported;   // Open MPI: -x
-  std::vector<std::size_t>
-      words_of_hosts;  // words that choose hosts; for Slurm also the number of ranks
+  std::vector<std::size_t> words_of_hosts;  // they choose hosts; for Slurm also the number of ranks
 
   bool has_hosts() const { return !host_file.empty() || !host_list.empty(); }
 };

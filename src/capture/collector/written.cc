@@ -28,7 +28,7 @@ void Written::add(Counts counts) {
   const std::lock_guard guard(mutex_);
   for (std::size_t word = 0; word < count_words; ++word) {
     const std::uint64_t more = words_of(counts)[word];
-    any_ = any_ || more != 0;
+    any_ = any_ || (more != 0 && word + 2 < count_words);  // the last two are reasons
     for (Counts* of : {&counts_, &all_}) {
       std::uint64_t& sum = words_of(*of)[word];
       sum = is_longest(word) ? std::max(sum, more) : sum + more;

@@ -220,16 +220,12 @@ void begin() {
 
 }  // namespace
 
-}  // namespace backstay::lower
-
 // In place of libc's, for loops inside of MPI that wait for another rank (a collective call where
 // ranks share cores). In a cut it sleeps: a rank that only gives way keeps the processor of a busy
 // machine from those that it waits for.
 extern "C" [[gnu::visibility("default")]] int sched_yield() {
-  using namespace backstay::lower;
   constexpr timespec pause{0, 50'000};
-  const uint32_t attention = __atomic_load_n(&channel().attention, __ATOMIC_RELAXED);
-  const bool is_in_cut = (attention & attend_cut) != 0;
+  const bool is_in_cut = __atomic_load_n(&channel().attention, __ATOMIC_RELAXED) & attend_cut;
   long number = is_in_cut ? SYS_nanosleep : SYS_sched_yield;
   __asm__ volatile("syscall"
                    : "+a"(number)
@@ -237,6 +233,8 @@ extern "C" [[gnu::visibility("default")]] int sched_yield() {
                    : "rcx", "r11", "memory");
   return 0;
 }
+
+}  // namespace backstay::lower
 
 int main() {
   backstay::lower::begin();

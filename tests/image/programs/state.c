@@ -168,6 +168,7 @@ NUMBER(write_or_execute, prctl(65, 1, 0, 0, 0) == 0, prctl(66, 0, 0, 0, 0))
 NUMBER(memory_failure, prctl(PR_MCE_KILL, PR_MCE_KILL_SET, PR_MCE_KILL_EARLY, 0, 0) == 0,
        prctl(PR_MCE_KILL_GET, 0, 0, 0, 0))
 NUMBER(io_flusher, prctl(57, 1, 0, 0, 0) == 0, prctl(58, 0, 0, 0, 0))
+NUMBER(barrier, syscall(SYS_membarrier, 16, 0, 0) == 0, syscall(SYS_membarrier, 8, 0, 0))
 NUMBER(speculation,
        prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0, 0) == 0,
        prctl(PR_GET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, 0, 0, 0))

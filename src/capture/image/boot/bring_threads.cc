@@ -229,6 +229,7 @@ void go_on(const Tables& tables) {
   Text known;
   attributes::take_limits(tables, /*at_last=*/true, known);
   if (leader != nullptr) rights::take(leader->tid);
+  system_call(__NR_membarrier, 16, 0, 0);  // REGISTER_PRIVATE_EXPEDITED: the program may have it
   rights::become_dumpable();
   open_control();
   __atomic_store_n(&go, 1, __ATOMIC_RELEASE);

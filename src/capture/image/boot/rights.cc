@@ -194,6 +194,7 @@ void take(uint64_t thread) {
   set_capabilities(here.permitted, here.permitted, inheritable);
   take_bounds(to);
   failed |= set_capabilities(to.effective & permitted, permitted, inheritable);
+  if (system_call(__NR_prctl, PR_GET_SECUREBITS) != static_cast<long>(to.securebits)) failed = -1;
   if (to.no_new_privs != 0) failed |= system_call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1);
   if (failed != 0) {
     give_up(Text() << "cannot restart: a thread would have more rights than it had", 78);
