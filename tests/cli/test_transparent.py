@@ -82,10 +82,10 @@ def areas_of(world):
 def test_a_restart_leaves_the_map_as_it_was(world):
     """Large memory is filled in huge pages; the mapping is divided for that, and is one again."""
     words = program(world, WAITS.format("data = b'x' * (41 << 20); open('ready', 'w').close()"))
-    running = start(world, words, "--job", "app", "--interval", 0.1)
+    # Its first version is that of its end: a heap that grows after a version is two mappings.
+    running = start(world, words, "--job", "app", "--interval", 1000)
     wait_for(lambda: running.poll() is not None or (world.folder / "ready").exists(), "its memory")
-    first_versions(world, running)
-    stop(running)  # saves once more
+    stop(running)
     before = areas_of(world)
     again = start(world, words, "--job", "app", "--interval", 0.1)
     seen = newest(world)
