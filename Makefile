@@ -33,11 +33,11 @@ demo: ## kill a rank of a real LAMMPS run, watch it come back, compare the resul
 check: setup ## after every change: rules of the sources, unit tests, one real job that is killed (some minutes)
 	@scripts/check
 
-test: setup ## build, and each promise once (a quarter of an hour on 2 cores)
+test: setup ## build, and each promise once (half an hour on 2 cores)
 	@scripts/build release everything_to_test
 	@scripts/test
 
-test-all: everything ## every test but the soak's, with both sanitizers (an hour)
+test-all: everything ## every test but the soak's, with both sanitizers (hours)
 	@scripts/test all
 
 test-cluster: everything ## only the tests on a cluster of hosts (as root; some minutes)
