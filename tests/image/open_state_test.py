@@ -29,6 +29,11 @@ class State(Cut):
                 self.refused(begins + rest, "holds messages")
                 (self.scratch / "ready").unlink()
 
+    def test_an_empty_pipe_keeps_the_borders_of_messages(self):
+        goes_on = "for one in b'abc', b'd': os.write(w, one)\nprint(os.read(r, 99), os.read(r, 99))"
+        self.assertEqual(self.waits("r, w = os.pipe2(os.O_DIRECT)", goes_on),
+                         (b"b'abc' b'd'\n", b""))
+
     def within(self, limit, check):
         """In a process that may have so many descriptors, and no more."""
         cleanups = self._cleanups  # the parent's; its folder stays while they are there

@@ -83,8 +83,11 @@ bool is_handed_on() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   kill(getpid(), SIGUSR1);
   while (sleepers() > before) usleep(1000);
-  sigpending(&pending);
-  const bool waits = handled == 0 && sigismember(&pending, SIGUSR1) == 1;
+  // The thread has left its pause() before it hands the signal on.
+  while (sigpending(&pending) == 0 && sigismember(&pending, SIGUSR1) == 0 && handled == 0) {
+    usleep(1000);
+  }
+  const bool waits = handled == 0;
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   return waits && handled == 1 && foreign == 0;
 }

@@ -19,7 +19,6 @@ constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 constexpr uint32_t without_name = 020200000;
 constexpr long duplicate_above = 0;  // F_DUPFD
 constexpr long set_flags = 4;        // F_SETFL
-constexpr uint32_t not_blocking = 04000;
 
 struct Pipe {
   uint64_t inode = 0;
@@ -71,9 +70,7 @@ long open_pipe(const Tables& tables, const Descriptor& one) {
   const Pipe* pipe = pipe_of(tables, one.inode);
   if (pipe == nullptr) return -1;
   const long fd = system_call(__NR_dup, pipe->ends[one.flags & access_mode]);
-  if ((one.flags & not_blocking) != 0) {
-    system_call(__NR_fcntl, fd, set_flags, static_cast<long>(one.flags));
-  }
+  system_call(__NR_fcntl, fd, set_flags, static_cast<long>(one.flags));
   return fd;
 }
 

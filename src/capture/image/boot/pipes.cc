@@ -31,7 +31,7 @@ void copy(Tables& tables, Descriptor& reader, long from, const int* scratch, uin
   reader.contents_bytes = bytes;
   if (got == static_cast<long>(bytes) && !keeps_messages(tables, reader)) return;
   trouble << "pipe " << uint64_t{reader.number}
-          << (keeps_messages(tables, reader) ? " holds messages (O_DIRECT)" : " cannot be read");
+          << (copied > 0 ? " holds messages (O_DIRECT)" : " cannot be read");
 }
 }  // namespace
 
