@@ -11,7 +11,8 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 export CMAKE CTEST JOBS DESTDIR
 
-.PHONY: help setup build demo check test test-all test-cluster everything soak bench format lint site install uninstall clean
+.PHONY: help setup build demo check test test-all test-cluster everything soak bench format lint \
+  site install uninstall clean
 help: ## list the targets
 	@echo "Backstay. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | while read -r name what; do printf '  make %-13s %s\n' "$$name" "$$what"; done

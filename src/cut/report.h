@@ -38,7 +38,7 @@ struct Need {
   What what = What::message;
   std::uint64_t count = 0;
 
-  auto operator<=>(const Need&) const = default;  // NOLINT: <=> is no 0
+  auto operator<=>(const Need&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Of one rank, or of all ranks of a subtree.
