@@ -24,17 +24,17 @@ Error as_configured(const Error& error, const Config& config) {
 
 }  // namespace
 
-Result<agent::Network> make_network(const Config& config, const agent::MemberId& self,
-                                    const std::string& secret) {
+Result<std::unique_ptr<net::Transport>> listen(const Config& config, const std::string& identity,
+                                               const std::string& secret) {
   BACKSTAY_ASSIGN(net::Secret key, net::Secret::from_hex(secret));
   net::TcpOptions options{.secret = std::move(key),
-                          .identity = self.text(),
+                          .identity = identity,
                           .device = config.network.device,
                           .port = static_cast<std::uint16_t>(config.network.port),
                           .dead_after_s = config.network.dead_after_s};
   auto transport = net::make_tcp(std::move(options));
   if (!transport.ok()) return as_configured(transport.error(), config);
-  return agent::Network{std::move(*transport), config.network.heartbeat_s};
+  return transport;
 }
 
 }  // namespace backstay::bin

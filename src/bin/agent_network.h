@@ -1,16 +1,18 @@
 // The network of the agent's jobs on several nodes, as configured.
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "agent/disk/links.h"
 #include "base/config.h"
+#include "base/result.h"
+#include "net/transport.h"
 
 namespace backstay::bin {
 
-// Listens when it returns. Errors: invalid (the secret), config (no such device), port_in_use,
-// permission, io.
-Result<agent::Network> make_network(const Config& config, const agent::MemberId& self,
-                                    const std::string& secret);
+// Listens when it returns. `identity`: of this agent, as its peers shall see it. Errors: invalid
+// (the secret), config (no such device), port_in_use, permission, io.
+Result<std::unique_ptr<net::Transport>> listen(const Config& config, const std::string& identity,
+                                               const std::string& secret);
 
 }  // namespace backstay::bin

@@ -181,7 +181,8 @@ class ConfiguredWorld final : public agent::ServerWorld {
   }
   Result<agent::Network> make_network(const agent::MemberId& self,
                                       const std::string& secret) override {
-    return bin::make_network(config_, self, secret);
+    BACKSTAY_ASSIGN(auto transport, bin::listen(config_, self.text(), secret));
+    return agent::Network{std::move(transport), config_.network.heartbeat_s};
   }
 
  private:

@@ -32,6 +32,9 @@ void DecidingNode::seal(VersionNumber version, RunId run) {
   sealed.in_doubt = state.nodes > 1;
   VersionSealed event;
   event.stored = sealed;
+  auto manifest = std::make_shared<format::Manifest>();
+  manifest->node = state.node;
+  event.manifest = manifest;
   coordinator.on(event);
 }
 

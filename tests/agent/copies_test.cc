@@ -7,12 +7,12 @@
 #include <set>
 #include <thread>
 
-#include "agent/disk/copy_giver.h"
-#include "agent/disk/copy_keeper.h"
-#include "agent/disk/home_mark.h"
-#include "agent/disk/lost_files.h"
 #include "base/fd.h"
 #include "home_world.h"
+#include "store/home/copy_giver.h"
+#include "store/home/copy_keeper.h"
+#include "store/home/home_mark.h"
+#include "store/home/lost_files.h"
 
 namespace backstay::agent {
 namespace {
@@ -46,28 +46,29 @@ struct CopiesWorld {
   }
 
   // One life of the keeper, of so many rounds. `plan`: what goes wrong on its machine.
-  Result<CopyKeeper::Round> keep(io::FaultPlan plan = {}, unsigned rounds = 1) {
+  Result<store::CopyKeeper::Round> keep(io::FaultPlan plan = {}, unsigned rounds = 1) {
     faults = std::make_shared<io::Faults>(plan);
     const auto files = io::make_faulty_filesystem(keeper.files, faults);
     const auto own = tier(*files, faults);
     const auto theirs = tier(owner.files, std::make_shared<io::Faults>());
-    CopyGiver giver({.tier = theirs.get(),
-                     .job = job,
-                     .host = "owner",
-                     .dir = "/disk",
-                     .look_at_folder = [this](const std::string& path) { return look(path, 7); },
-                     .copied = [this](VersionNumber version, RunId) { return heard(version); }});
+    store::CopyGiver giver(
+        {.tier = theirs.get(),
+         .job = job,
+         .host = "owner",
+         .dir = "/disk",
+         .look_at_folder = [this](const std::string& path) { return look(path, 7); },
+         .copied = [this](VersionNumber version, RunId) { return heard(version); }});
     questions = 0;
-    CopyKeeper one(
+    store::CopyKeeper one(
         {.tier = own.get(),
          .clock = &keeper.clock,
          .job = job,
          .host = "owner",
          .look_at_folder = [this](const std::string& path) { return look(path, inode_here); }},
-        [&](const LineMessage& question) -> Result<LineMessage> {
+        [&](const store::LineMessage& question) -> Result<store::LineMessage> {
           const bool lost = ++questions >= breaks_at;
           if (lost && !answer_is_lost) return Error(Code::agent_lost, "the line is broken");
-          LineMessage answer = giver.answer(question);
+          store::LineMessage answer = giver.answer(question);
           if (lost) return Error(Code::agent_lost, "the line is broken");
           return answer;
         });
@@ -75,19 +76,19 @@ struct CopiesWorld {
     return one.round();
   }
 
-  static Result<FolderFacts> look(const std::string& path, std::uint64_t inode) {
+  static Result<store::FolderFacts> look(const std::string& path, std::uint64_t inode) {
     if (path != "/w") return Error(Code::not_found, "no such folder");
-    return FolderFacts{.inode = inode, .born_ns = 5};
+    return store::FolderFacts{.inode = inode, .born_ns = 5};
   }
 
   // The owner is lost: its disk is not read.
-  LostFiles::Outcome bring(VersionNumber newer_elsewhere = 0) {
+  store::LostFiles::Outcome bring(VersionNumber newer_elsewhere = 0) {
     const auto own = tier(keeper.files, std::make_shared<io::Faults>());
-    LostFiles lost({.name = "job.files of lost hosts",
-                    .from = own.get(),
-                    .files = &owner.files,
-                    .clock = &owner.clock,
-                    .same_folder = [](const std::string&) { return Status(); }});
+    store::LostFiles lost({.name = "job.files of lost hosts",
+                           .from = own.get(),
+                           .files = &owner.files,
+                           .clock = &owner.clock,
+                           .same_folder = [](const std::string&) { return Status(); }});
     lost.add(job, newer_elsewhere);
     return lost.bring();
   }
@@ -95,10 +96,10 @@ struct CopiesWorld {
   std::set<VersionNumber> copies() {
     std::set<VersionNumber> all;
     const auto own = tier(keeper.files, std::make_shared<io::Faults>());
-    const auto found = scan(*own, job);
+    const auto found = store::scan(*own, job);
     if (!found.ok()) return all;
     for (const StoredVersion& version : *found)
-      if (const auto note = read_note(*own, job, version.version);
+      if (const auto note = store::read_note(*own, job, version.version);
           version.good() && note.ok() && *note)
         all.insert(version.version);
     return all;
@@ -147,7 +148,7 @@ TEST_F(CopiesTest, OlderOnesThanAnotherHostHasBroughtAreNoTrouble) {
     EXPECT_EQ(world.bring(elsewhere ? 2 : 0).left.size(), elsewhere ? 0u : 1u);
     EXPECT_EQ(io::read_file(world.owner.files, "/w/a", 100)->size(), 5u);
     const auto own = CopiesWorld::tier(world.keeper.files, std::make_shared<io::Faults>());
-    const auto mark = read_home_mark(*own, look_at(*own, job, 1).record, 0);
+    const auto mark = store::read_home_mark(*own, store::look_at(*own, job, 1).record, 0);
     ASSERT_TRUE(mark.ok() && *mark);
     EXPECT_EQ((*mark)->files.empty(), elsewhere);
   }
@@ -307,27 +308,28 @@ TEST(CopyGiver, GivesOneJobsFolderAlone) {
   store(machine, 1, {{.path = "/w/a", .bytes = "a"}});
   store(machine, 1, {{.path = "/w/a", .bytes = "a"}}, "job.files.host2");
   const auto disk = CopiesWorld::tier(machine.files, std::make_shared<io::Faults>());
-  CopyGiver giver({.tier = disk.get(),
-                   .job = job,
-                   .host = "owner",
-                   .dir = "/disk",
-                   .look_at_folder = {},
-                   .copied = {}});
+  store::CopyGiver giver({.tier = disk.get(),
+                          .job = job,
+                          .host = "owner",
+                          .dir = "/disk",
+                          .look_at_folder = {},
+                          .copied = {}});
   const auto listed = [&](const std::string& name) {
-    return error_of(giver.answer(line_question("list", {{"name", name}})));
+    return store::error_of(giver.answer(store::line_question("list", {{"name", name}})));
   };
   EXPECT_TRUE(listed(job).ok());
   EXPECT_EQ(listed("").error().code(), Code::invalid);
   EXPECT_EQ(listed("job.files.host2").error().code(), Code::invalid);
   EXPECT_EQ(listed(job + "/../job.files.host2").error().code(), Code::invalid);
-  EXPECT_FALSE(error_of(giver.answer(line_question("remove", {{"name", job}}))).ok());
-  EXPECT_FALSE(error_of(giver.answer(line_question("list", {{"name", 7}}))).ok());
+  EXPECT_FALSE(store::error_of(giver.answer(store::line_question("remove", {{"name", job}}))).ok());
+  EXPECT_FALSE(store::error_of(giver.answer(store::line_question("list", {{"name", 7}}))).ok());
 }
 
 TEST(CopyNote, IsReadAsItWasWritten) {
-  const CopyNote note{"n1", {{"/w/a b\nc", {.inode = 7, .born_ns = 9}}, {"/w", {.inode = 8}}}};
+  const store::CopyNote note{"n1",
+                             {{"/w/a b\nc", {.inode = 7, .born_ns = 9}}, {"/w", {.inode = 8}}}};
   const Buffer bytes = encode(note);
-  const auto read = decode_note(bytes);
+  const auto read = store::decode_note(bytes);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->host, "n1");
   ASSERT_EQ(read->folders.size(), 2u);
@@ -335,18 +337,18 @@ TEST(CopyNote, IsReadAsItWasWritten) {
   EXPECT_EQ(read->folders.at("/w/a b\nc").born_ns, 9u);
   EXPECT_EQ(read->folders.at("/w").inode, 8u);
   for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
-    const auto part = decode_note(Bytes(bytes).first(bytes.size() - cut));
+    const auto part = store::decode_note(Bytes(bytes).first(bytes.size() - cut));
     EXPECT_TRUE(!part.ok() || part->folders.size() < 2) << cut;
   }
 }
 
 TEST(SameFolder, IsTheSameInodeAndBirthOrOnAFileSystemThatHostsShare) {
-  EXPECT_TRUE(same_folder({.inode = 2, .born_ns = 3}, {.inode = 2, .born_ns = 3}));
-  EXPECT_FALSE(same_folder({.inode = 2, .born_ns = 3}, {.inode = 2, .born_ns = 4}));
+  EXPECT_TRUE(store::same_folder({.inode = 2, .born_ns = 3}, {.inode = 2, .born_ns = 3}));
+  EXPECT_FALSE(store::same_folder({.inode = 2, .born_ns = 3}, {.inode = 2, .born_ns = 4}));
   EXPECT_FALSE(
-      same_folder({.inode = 2, .born_ns = 3, .network = true}, {.inode = 3, .born_ns = 3}));
-  EXPECT_TRUE(same_folder({.inode = 2, .network = true}, {.inode = 2, .born_ns = 4}));
-  EXPECT_FALSE(same_folder({.inode = 2}, {.inode = 2}));
+      store::same_folder({.inode = 2, .born_ns = 3, .network = true}, {.inode = 3, .born_ns = 3}));
+  EXPECT_TRUE(store::same_folder({.inode = 2, .network = true}, {.inode = 2, .born_ns = 4}));
+  EXPECT_FALSE(store::same_folder({.inode = 2}, {.inode = 2}));
 }
 
 struct CopyLineTest : ::testing::Test {
@@ -364,16 +366,16 @@ struct CopyLineTest : ::testing::Test {
 TEST_F(CopyLineTest, CarriesQuestionsAndAnswersUntilOneEndGoes) {
   Status served = Error(Code::internal, "");
   std::thread giver([&] {
-    CopyLine line(theirs.get(), theirs.get(), 20);
-    served = line.serve([](const LineMessage& question) {
-      LineMessage answer = question;
+    store::CopyLine line(theirs.get(), theirs.get(), 20);
+    served = line.serve([](const store::LineMessage& question) {
+      store::LineMessage answer = question;
       answer.head["seen"] = question.data.size();
       return answer;
     });
   });
-  CopyLine line(ours.get(), ours.get(), 20);
+  store::CopyLine line(ours.get(), ours.get(), 20);
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{3} << 20}) {
-    const auto answer = line.ask(line_question("read", {}, Buffer(bytes, std::byte{5})));
+    const auto answer = line.ask(store::line_question("read", {}, Buffer(bytes, std::byte{5})));
     ASSERT_TRUE(answer.ok()) << answer.error().to_string();
     EXPECT_EQ(answer->head.value("seen", std::size_t{7}), bytes);
     EXPECT_EQ(answer->data, Buffer(bytes, std::byte{5}));
@@ -384,13 +386,13 @@ TEST_F(CopyLineTest, CarriesQuestionsAndAnswersUntilOneEndGoes) {
 }
 
 TEST_F(CopyLineTest, SilenceNonsenseAndAnEndAreErrors) {
-  CopyLine line(ours.get(), ours.get(), 0.01);
-  EXPECT_EQ(line.ask(line_question("greet")).error().code(), Code::agent_lost) << "silence";
+  store::CopyLine line(ours.get(), ours.get(), 0.01);
+  EXPECT_EQ(line.ask(store::line_question("greet")).error().code(), Code::agent_lost) << "silence";
   const std::string nonsense = "bash: no such command: backstay\n";
   ASSERT_GT(::send(theirs.get(), nonsense.data(), nonsense.size(), 0), 0);
-  EXPECT_EQ(line.ask(line_question("greet")).error().code(), Code::protocol);
+  EXPECT_EQ(line.ask(store::line_question("greet")).error().code(), Code::protocol);
   theirs.reset();
-  EXPECT_FALSE(line.ask(line_question("greet")).ok());
+  EXPECT_FALSE(line.ask(store::line_question("greet")).ok());
 }
 
 }  // namespace

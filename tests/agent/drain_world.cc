@@ -160,7 +160,7 @@ void DrainWorldPlayed::damage(NodeId node, VersionNumber version) {
 std::vector<VersionNumber> DrainWorldPlayed::there() {
   const auto tier = open(*shared, shared_dir, std::make_shared<io::Faults>());
   std::vector<VersionNumber> numbers;
-  const auto found = scan(*tier, "job").value();
+  const auto found = store::scan(*tier, "job").value();
   for (const StoredVersion& stored : found) {
     if (!stored.good()) continue;
     numbers.push_back(stored.version);
@@ -183,7 +183,7 @@ void DrainWorldPlayed::expect_rest() {
     EXPECT_FALSE(member->writes());
     EXPECT_EQ(member->durability->copying(), 0u);
   }
-  EXPECT_TRUE(lock_job(locks_, "job").ok());
+  EXPECT_TRUE(store::lock_job(locks_, "job").ok());
 }
 
 std::unique_ptr<tier::Tier> DrainWorldPlayed::open(io::FileSystem& files, const std::string& dir,
@@ -223,8 +223,8 @@ DrainWorld DrainWorldPlayed::world_of(Member& member) {
                      : Status(Error(Code::io, dir + " is no directory")));
     return open(*member.shared, dir, member.faults, "of" + std::to_string(member.self()));
   };
-  world.lock = [this](const std::string&) { return lock_job(locks_, "job"); };
-  world.lock_live = [this](const std::string&) { return lock_live(locks_, "job"); };
+  world.lock = [this](const std::string&) { return store::lock_job(locks_, "job"); };
+  world.lock_live = [this](const std::string&) { return store::lock_live(locks_, "job"); };
   world.post_event = [&member](Event event) { member.events.push_back(std::move(event)); };
   return world;
 }

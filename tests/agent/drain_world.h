@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/drain/durability.h"
 #include "agent/hears.h"
@@ -24,6 +23,7 @@
 #include "format/segment.h"
 #include "io/faulty.h"
 #include "io/memory.h"
+#include "store/job_lock.h"
 #include "support/seed.h"
 #include "tier/dir.h"
 
@@ -123,7 +123,7 @@ class DrainWorldPlayed {
   // The program begins or ends, or its run has lost a node.
   void live(bool on);
   // As an agent of another run takes it.
-  Result<HeldLock> mark() { return lock_live(locks_, "job"); }
+  Result<store::HeldLock> mark() { return store::lock_live(locks_, "job"); }
 
   // A byte of the part of a node, on its own disk.
   void damage(NodeId node, VersionNumber version);

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "agent/disk/catalog.h"
-#include "agent/disk/job_lock.h"
 #include "agent/version/warnings.h"
 #include "format/names.h"
 #include "harness.h"
 #include "io/faulty.h"
 #include "io/memory.h"
+#include "store/catalog.h"
+#include "store/job_lock.h"
 #include "tier/dir.h"
 
 namespace backstay::agent {
@@ -51,14 +51,14 @@ class Durable : public ::testing::Test {
       return dir == shared ? open(*faulty_, dir, faults_) : open(disk_, dir);
     };
     world.open_durable = world.open_tier;
-    world.lock = [this](const std::string& dir) -> Result<HeldLock> {
+    world.lock = [this](const std::string& dir) -> Result<store::HeldLock> {
       EXPECT_TRUE(disk_.list(dir).ok()) << dir << " would be made by the lock";
       if (locked_) return Error(Code::busy, "another agent serves it");
-      return HeldLock();
+      return store::HeldLock();
     };
     world.lock_live = [this](const std::string& dir) {
       EXPECT_TRUE(disk_.list(dir).ok()) << dir << " would be made by the lock";
-      return lock_live(locks_, "job");
+      return store::lock_live(locks_, "job");
     };
     agent_ = std::make_unique<JobHarness>(
         32, [this] { return open(disk_, local); }, JobHarness::Threads::none, std::move(world));
@@ -90,7 +90,7 @@ class Durable : public ::testing::Test {
   std::vector<VersionNumber> there(const std::string& dir = shared) {
     std::vector<VersionNumber> numbers;
     const auto tier = open(disk_, dir);
-    const auto found = scan(**tier, "job").value();
+    const auto found = store::scan(**tier, "job").value();
     for (const StoredVersion& stored : found) {
       if (stored.good()) numbers.push_back(stored.version);
     }
@@ -315,7 +315,7 @@ TEST_F(Durable, AnotherAgentWritesThere) {
 }
 
 TEST_F(Durable, AProgramOfThatNameLivesElsewhere) {
-  auto elsewhere = lock_live(locks_, "job").value();
+  auto elsewhere = store::lock_live(locks_, "job").value();
   start();
   take(1);
   EXPECT_EQ(level(1), Level::local);
@@ -330,14 +330,14 @@ TEST_F(Durable, AProgramOfThatNameLivesElsewhere) {
 
 TEST_F(Durable, AProgramThatLivesKeepsOthersAwayAndOneThatEndedDoesNot) {
   start();
-  EXPECT_TRUE(lock_live(locks_, "job").ok()) << "nothing was copied yet";
+  EXPECT_TRUE(store::lock_live(locks_, "job").ok()) << "nothing was copied yet";
   take(1);
-  EXPECT_EQ(lock_live(locks_, "job").error().code(), Code::busy);
+  EXPECT_EQ(store::lock_live(locks_, "job").error().code(), Code::busy);
   agent_->leave(0);
-  EXPECT_EQ(lock_live(locks_, "job").error().code(), Code::busy);
+  EXPECT_EQ(store::lock_live(locks_, "job").error().code(), Code::busy);
   agent_->leave(1);
   agent_->run_until_idle();
-  EXPECT_TRUE(lock_live(locks_, "job").ok());
+  EXPECT_TRUE(store::lock_live(locks_, "job").ok());
 }
 
 TEST_F(Durable, TheDiskIsLeftToANewVersion) {

@@ -320,8 +320,8 @@ TEST_F(HomeTest, AFullDiskKeepsTheOldFile) {
 // Left by an agent that was killed.
 TEST_F(HomeTest, ATemporaryFileIsTakenOverOrRemoved) {
   const Written f = file("/w/f", "new"), g = file("/w/g", "g");
-  machine.put(temporary_name(job, "/w/f"), text(1000, 'z'));
-  machine.put(temporary_name(job, "/w/g"), text(1000, 'z'));
+  machine.put(store::temporary_name(job, "/w/f"), text(1000, 'z'));
+  machine.put(store::temporary_name(job, "/w/g"), text(1000, 'z'));
   machine.clock.advance(100 * second);
   machine.put("/w/g", "newer");
   HomeAgent agent(machine);

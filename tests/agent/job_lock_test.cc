@@ -1,5 +1,5 @@
 // Locks that others remove below the one who holds them.
-#include "agent/disk/job_lock.h"
+#include "store/job_lock.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <functional>
 
-#include "agent/disk/guarded_tier.h"
+#include "store/guarded_tier.h"
 #include "tier/memory.h"
 
 namespace backstay::agent {
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 class JobLocks : public ::testing::Test {
  protected:
   Code code_of_another() {
-    const auto other = lock_job(dir_, "job");
+    const auto other = store::lock_job(dir_, "job");
     return other.ok() ? Code::ok : other.error().code();
   }
   void remove_lock() { ASSERT_TRUE(fs::remove(dir_ + "/job/lock")); }
@@ -45,14 +45,14 @@ class JobLocks : public ::testing::Test {
 };
 
 TEST_F(JobLocks, ARemovedFileLetsNobodyIn) {
-  const HeldLock held = lock_job(dir_, "job").value();
+  const store::HeldLock held = store::lock_job(dir_, "job").value();
   remove_lock();
-  EXPECT_EQ(check_unlocked(dir_, "job").error().code(), Code::busy);
+  EXPECT_EQ(store::check_unlocked(dir_, "job").error().code(), Code::busy);
   EXPECT_EQ(code_of_another(), Code::busy);
 }
 
 TEST_F(JobLocks, ARemovedFileIsMadeAgain) {
-  HeldLock held = lock_job(dir_, "job").value();
+  store::HeldLock held = store::lock_job(dir_, "job").value();
   fs::remove(dir_ + "/job/lock");
   EXPECT_TRUE(held->found()) << "by its folder";
   EXPECT_TRUE(held->check().ok());
@@ -65,7 +65,7 @@ TEST_F(JobLocks, ARemovedFileIsMadeAgain) {
 
 // `rm lock; touch lock`, a synchronised copy: the folder's lock says that no agent came meanwhile.
 TEST_F(JobLocks, AFileThatNobodyHoldsIsLocked) {
-  const HeldLock held = lock_job(dir_, "job").value();
+  const store::HeldLock held = store::lock_job(dir_, "job").value();
   remove_lock();
   std::ofstream(dir_ + "/job/lock") << "1 elsewhere\n";
   EXPECT_TRUE(held->check().ok());
@@ -76,7 +76,7 @@ TEST_F(JobLocks, AFileThatNobodyHoldsIsLocked) {
 
 TEST_F(JobLocks, WhatIsNoFileInItsPlaceKeepsNobodyFromWriting) {
   const std::string path = dir_ + "/job/lock";
-  const HeldLock held = lock_job(dir_, "job").value();
+  const store::HeldLock held = store::lock_job(dir_, "job").value();
   const std::array<std::function<void()>, 4> things = {
       [&] { fs::create_directory(path); },
       [&] { fs::create_symlink("elsewhere", path); },
@@ -101,14 +101,14 @@ TEST_F(JobLocks, WhatIsNoFileInItsPlaceIsNamedToWhoWantsIt) {
   fs::create_directories(dir_ + "/job");
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // whose open() would wait for a writer
   EXPECT_EQ(code_of_another(), Code::config);
-  EXPECT_TRUE(check_unlocked(dir_, "job").ok());
+  EXPECT_TRUE(store::check_unlocked(dir_, "job").ok());
   fs::remove(path);
   fs::create_directory(path);
   EXPECT_EQ(code_of_another(), Code::config);
 }
 
 TEST_F(JobLocks, ARemovedOrMovedFolderIsMadeAgain) {
-  const HeldLock held = lock_job(dir_, "job").value();
+  const store::HeldLock held = store::lock_job(dir_, "job").value();
   fs::remove_all(dir_ + "/job");
   EXPECT_FALSE(held->found());
   EXPECT_TRUE(held->check().ok());
@@ -122,7 +122,7 @@ TEST_F(JobLocks, ARemovedOrMovedFolderIsMadeAgain) {
 }
 
 TEST_F(JobLocks, AnotherAgentThatCameMeanwhileKeepsIt) {
-  const HeldLock held = lock_job(dir_, "job").value();
+  const store::HeldLock held = store::lock_job(dir_, "job").value();
   remove_lock();
   another_agents_lock();
   const Status lost = held->check();
@@ -134,34 +134,34 @@ TEST_F(JobLocks, AnotherAgentThatCameMeanwhileKeepsIt) {
 }
 
 TEST_F(JobLocks, AnotherAgentsFolderInTheSamePlaceIsLeftAlone) {
-  const HeldLock held = lock_job(dir_, "job").value();
+  const store::HeldLock held = store::lock_job(dir_, "job").value();
   fs::rename(dir_ + "/job", dir_ + "/moved");
-  const auto second = lock_job(dir_, "job");
+  const auto second = store::lock_job(dir_, "job");
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(held->check().error().code(), Code::busy);
   EXPECT_TRUE((*second)->check().ok());
 }
 
 TEST_F(JobLocks, AnotherAgentsFolderIsLeftAloneAfterItsEnd) {
-  const HeldLock held = lock_job(dir_, "job").value();
+  const store::HeldLock held = store::lock_job(dir_, "job").value();
   fs::rename(dir_ + "/job", dir_ + "/moved");
-  ASSERT_TRUE(lock_job(dir_, "job").ok());
+  ASSERT_TRUE(store::lock_job(dir_, "job").ok());
   EXPECT_EQ(held->check().error().code(), Code::busy);
 }
 
 TEST_F(JobLocks, OfTheLiveOneTheSame) {
-  const HeldLock held = lock_live(dir_, "job").value();
-  const HeldLock beside = lock_job(dir_, "job").value();
+  const store::HeldLock held = store::lock_live(dir_, "job").value();
+  const store::HeldLock beside = store::lock_job(dir_, "job").value();
   fs::remove(dir_ + "/job/live");
   EXPECT_TRUE(held->check().ok());
-  EXPECT_EQ(lock_live(dir_, "job").error().code(), Code::busy);
+  EXPECT_EQ(store::lock_live(dir_, "job").error().code(), Code::busy);
   fs::remove(dir_ + "/job/live");
   std::ofstream(dir_ + "/job/live") << "1 elsewhere\n";
   EXPECT_EQ(held->check().error().code(), Code::busy);
 }
 
 TEST_F(JobLocks, AGuardedTierWritesNothingOnceTheyAreLost) {
-  auto tier = guarded(tier::make_memory_tier(), lock_job(dir_, "job").value());
+  auto tier = store::guarded(tier::make_memory_tier(), store::lock_job(dir_, "job").value());
   const Buffer content(8);
   ASSERT_TRUE(tier->put("job/a", content).ok());
   remove_lock();
@@ -174,7 +174,7 @@ TEST_F(JobLocks, AGuardedTierWritesNothingOnceTheyAreLost) {
 }
 
 TEST_F(JobLocks, NoRecordIsPutWhereItsSegmentIsNot) {
-  auto tier = guarded(tier::make_memory_tier(), lock_job(dir_, "job").value());
+  auto tier = store::guarded(tier::make_memory_tier(), store::lock_job(dir_, "job").value());
   const Buffer content(8);
   ASSERT_TRUE(tier->create("job/v1/segment", 8).ok());
   fs::rename(dir_ + "/job", dir_ + "/moved");

@@ -1,6 +1,6 @@
 // The captured files of lost hosts come home out of the durable directory
 // (docs/protocol/home.md#files-of-a-lost-host).
-#include "agent/disk/lost_files.h"
+#include "store/home/lost_files.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ struct World {
   }
 
   // One life of who brings them; `plan`: what goes wrong.
-  LostFiles::Outcome bring(io::FaultPlan plan = {}) {
+  store::LostFiles::Outcome bring(io::FaultPlan plan = {}) {
     faults = std::make_shared<io::Faults>(plan);
     const auto files = io::make_faulty_filesystem(machine.files, faults);
     auto make_ring = [this]() -> Result<std::unique_ptr<io::Ring>> {
@@ -30,19 +30,20 @@ struct World {
     };
     auto tier = tier::open_dir_tier(*files, make_ring, {.root = "/disk"});
     if (!tier.ok()) return {};
-    LostFiles lost({.name = "job.files of lost hosts",
-                    .from = tier->get(),
-                    .files = files.get(),
-                    .clock = &machine.clock,
-                    .same_folder = [this](const std::string& folder) {
-                      return folder == other_folder ? Status(Error(Code::unsupported, "not shared"))
-                                                    : Status();
-                    }});
+    store::LostFiles lost({.name = "job.files of lost hosts",
+                           .from = tier->get(),
+                           .files = files.get(),
+                           .clock = &machine.clock,
+                           .same_folder = [this](const std::string& folder) {
+                             return folder == other_folder
+                                        ? Status(Error(Code::unsupported, "not shared"))
+                                        : Status();
+                           }});
     for (const std::string& of : jobs) lost.add(of);
     return lost.bring();
   }
 
-  static Names paths(const std::vector<LostFiles::File>& files) {
+  static Names paths(const std::vector<store::LostFiles::File>& files) {
     Names all;
     for (const auto& one : files) all.push_back(one.path);
     return all;

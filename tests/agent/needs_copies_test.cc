@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/protected_world.h"
-#include "agent/version/needed_files.h"
+#include "store/needed_files.h"
 
 namespace backstay::agent::testing {
 namespace {
@@ -47,7 +47,7 @@ class NeedsCopies : public ::testing::Test {
     return file;
   }
   HeldFile held(const FileOf& file) {
-    HeldFile one = held_segment(format::decode_manifest(world.manifests.at(file)).value());
+    HeldFile one = store::held_segment(format::decode_manifest(world.manifests.at(file)).value());
     one.segment_bytes = world.segments.at(file).size();
     return one;
   }
@@ -161,7 +161,7 @@ TEST_F(NeedsCopies, ACopyGetsTheNeedsIntoItsRecord) {
   std::size_t found = 0;
   for (NodeId disk = 1; disk < 4; ++disk) {
     const auto tier = tier_on(*world.network.disks[disk]);
-    const StoredVersion there = look_at(*tier, "job", 2);
+    const StoredVersion there = store::look_at(*tier, "job", 2);
     if (there.level == Level::none) continue;
     ++found;
     EXPECT_EQ(there.record.needs, (std::vector<format::Need>{{1, run}}));

@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "agent/disk/store.h"
-#include "agent/disk/version_copy.h"
-#include "agent/version/needed_files.h"
 #include "base/aligned_memory.h"
 #include "base/checksum.h"
 #include "format/names.h"
 #include "io/memory.h"
+#include "store/needed_files.h"
+#include "store/version_copy.h"
 #include "tier/dir.h"
 
 namespace backstay::agent::testing {
@@ -49,7 +49,7 @@ class StoreNeeds : public ::testing::Test {
     if (older) {
       const auto manifest = read(*older);
       format::ChunkEntry chunk = manifest.chunks.at(1);
-      const FileOf file = file_with(manifest, chunk);
+      const FileOf file = store::file_with(manifest, chunk);
       chunk.need = 1;
       command.older = {{{file.version, file.run}}, {chunk}};
     }
@@ -70,7 +70,7 @@ class StoreNeeds : public ::testing::Test {
     return format::decode_manifest(bytes.value()).value();
   }
   bool is_there(VersionNumber version) {
-    return look_at(*tier(), "job", version).level != Level::none;
+    return store::look_at(*tier(), "job", version).level != Level::none;
   }
   template <typename Wanted>
   std::optional<Wanted> last() const {
@@ -79,9 +79,9 @@ class StoreNeeds : public ::testing::Test {
   }
   Status copy(VersionNumber version, tier::Tier& to) {
     const auto from = tier();
-    BACKSTAY_ASSIGN(const bool there, make_way(to, records_.at(version)));
+    BACKSTAY_ASSIGN(const bool there, store::make_way(to, records_.at(version)));
     if (there) return {};
-    VersionCopy copy(*from, to, system_clock(), {records_.at(version), Level::durable, 0});
+    store::VersionCopy copy(*from, to, system_clock(), {records_.at(version), Level::durable, 0});
     while (!copy.done()) {
       const Status status = copy.step();
       if (!status.ok()) (void)copy.remove_rest().ok();
@@ -102,9 +102,9 @@ TEST_F(StoreNeeds, AVersionSaysWhatItNeeds) {
   seal(2, 1);
   const auto sealed = last<VersionSealed>();
   ASSERT_TRUE(sealed);
-  EXPECT_THAT(sealed->needs, ElementsAre(FileOf{1, run, 0}));
+  EXPECT_THAT(store::needed_files(*sealed->manifest), ElementsAre(FileOf{1, run, 0}));
   EXPECT_THAT(sealed->stored.record.needs, ElementsAre(format::Need{1, run}));
-  EXPECT_EQ(sealed->segment_bytes, 4096u + chunk_bytes);
+  EXPECT_EQ(sealed->manifest->segment_bytes, 4096u + chunk_bytes);
   EXPECT_THAT(read(2).needs, ElementsAre(format::Need{1, run}));
 }
 
@@ -139,7 +139,8 @@ TEST_F(StoreNeeds, ChunksOfOlderVersionsAreRead) {
   const format::Manifest& manifest = *loaded->manifest;
   AlignedMemory memory(chunk_bytes);
   for (const format::ChunkEntry& chunk : manifest.chunks) {
-    const auto older = chunk.here() ? std::nullopt : std::optional(file_with(manifest, chunk));
+    const auto older =
+        chunk.here() ? std::nullopt : std::optional(store::file_with(manifest, chunk));
     store_.handle(ReadChunk{2, 0, 0, memory.span(), chunk, 1, older});
     while (store_.busy()) store_.reap(true);
     ASSERT_TRUE(last<ChunkRead>() && last<ChunkRead>()->status.ok());
@@ -189,10 +190,10 @@ TEST_F(StoreNeeds, WhatAVersionNeedsIsCopiedFirst) {
   ASSERT_FALSE(alone.ok());
   EXPECT_EQ(alone.error().code(), Code::state);
   EXPECT_THAT(alone.error().message(), HasSubstr("copy version 1 first"));
-  EXPECT_EQ(look_at(*to, "job", 2).level, Level::none);
+  EXPECT_EQ(store::look_at(*to, "job", 2).level, Level::none);
   ASSERT_TRUE(copy(1, *to).ok());
   ASSERT_TRUE(copy(2, *to).ok());
-  const StoredVersion there = look_at(*to, "job", 2);
+  const StoredVersion there = store::look_at(*to, "job", 2);
   EXPECT_EQ(there.level, Level::durable);
   EXPECT_EQ(there.record.needs, records_.at(2).needs);
   for (const VersionNumber version : {1u, 2u}) {

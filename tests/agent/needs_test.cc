@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "agent/version/held_files.h"
-#include "agent/version/needed_files.h"
 #include "agent/version/retention.h"
 #include "agent/version/version_table.h"
 #include "base/random.h"
+#include "store/needed_files.h"
 
 namespace backstay::agent::testing {
 namespace {
@@ -230,10 +230,10 @@ TEST(NeededFiles, AreThoseOfTheChunks) {
     return one;
   };
   manifest.chunks = {chunk(2, 1), chunk(0, 0), chunk(1, 4), chunk(2, 1), chunk(2, 0)};
-  EXPECT_THAT(needed_files(manifest),
+  EXPECT_THAT(store::needed_files(manifest),
               ElementsAre(FileOf{3, 5, 4}, FileOf{7, run, 0}, FileOf{7, run, 1}));
-  EXPECT_EQ(needs_of(needed_files(manifest)), manifest.needs);
-  EXPECT_EQ(file_with(manifest, manifest.chunks[1]), (FileOf{9, run, 2}));
+  EXPECT_EQ(store::needs_of(store::needed_files(manifest)), manifest.needs);
+  EXPECT_EQ(store::file_with(manifest, manifest.chunks[1]), (FileOf{9, run, 2}));
 }
 
 // Version 3 of the group needs version 2, whose parity came after version 1 had been removed here:
@@ -268,7 +268,7 @@ TEST(NeedsOfParity, CountInAllSteps) {
 TEST(NeedsOfParity, CountParityOfAnEarlierRunWhereItIsAsGood) {
   constexpr RunId earlier = run - 1;
   const FileOf newest{3, run, self, /*parity=*/true};
-  const auto lacking = [&](NodeId needed, const ParityOf& older) {
+  const auto lacking = [&](NodeId needed, const store::ParityOf& older) {
     HeldFiles held;
     HeldFile one;
     one.file = newest;

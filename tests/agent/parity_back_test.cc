@@ -1,8 +1,8 @@
 // An agent that died and is back within its run goes on with the parity of what its disk has.
 #include <gtest/gtest.h>
 
-#include "agent/disk/catalog.h"
 #include "agent/parity_world.h"
+#include "store/catalog.h"
 
 namespace backstay::agent {
 namespace {
@@ -74,7 +74,7 @@ TEST(Parity, AnAgentThatIsBackSaysWhatOlderVersionsStillBear) {
   world.save(1);
   world.network.run_for();
   auto tier = tier_on(*world.network.disks[0]);
-  format::CommitRecord record = look_at(*tier, "job", 1).record;
+  format::CommitRecord record = store::look_at(*tier, "job", 1).record;
   record.level = Level::protected_;
   ASSERT_TRUE(tier->put(format::commit_name(format::version_folder("job", 1), record.level),
                         format::encode(record))

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "agent/agents.h"
-#include "agent/disk/catalog.h"
 #include "agent/disk/disk_threads.h"
+#include "store/catalog.h"
 #include "support/samples.h"
 
 namespace backstay::agent {
@@ -55,7 +55,7 @@ struct World {
   bool has_it() { return has_copy(network, 0, file, segment, manifest); }
   bool own_is_whole() {
     return bytes_of(network, 0, segment_of({version, run, 0})) == own_segment &&
-           look_at(*tier_on(disk()), "job", version).good();
+           store::look_at(*tier_on(disk()), "job", version).good();
   }
   PlayedNetwork network;
   FileOf file;
@@ -65,10 +65,10 @@ struct World {
 // The steps of a keeper. The first error ends it.
 Status copy(Desk& desk, const FileOf& file, const Buffer& segment, const Buffer& manifest,
             std::optional<format::CommitRecord> record = std::nullopt) {
-  BACKSTAY_ASSIGN(const auto pieces, desk.ask<Result<std::vector<Piece>>>(OpenCopy{
+  BACKSTAY_ASSIGN(const auto pieces, desk.ask<Result<std::vector<store::Piece>>>(OpenCopy{
                                          file, manifest, segment.size(), buffer_bytes, nullptr}));
   AlignedMemory memory(buffer_bytes);
-  for (const Piece& piece : pieces) {
+  for (const store::Piece& piece : pieces) {
     std::memcpy(memory.span().data(), segment.data() + piece.offset, piece.bytes);
     const Status written =
         desk.ask<Status>(WritePiece{file, piece.offset, memory.span().first(piece.bytes), nullptr});
@@ -91,7 +91,7 @@ TEST(PeerFileThread, CutsSegmentsBetweenChunks) {
     const format::Manifest manifest = test::random_manifest(random);
     const std::uint64_t most = 4096 * random.between(5, 20);
     std::uint64_t end = 0;
-    for (const Piece& piece : cut(manifest, most)) {
+    for (const store::Piece& piece : store::cut(manifest, most)) {
       ASSERT_EQ(piece.offset, end);
       ASSERT_GT(piece.bytes, 0u);
       ASSERT_LE(piece.bytes, most);
@@ -117,7 +117,7 @@ TEST(PeerFileThread, ListsWholeFilesOnly) {
   bytes.at(200) ^= std::byte{1};
   ASSERT_TRUE(io::publish_file(world.disk(), path_of(manifest_of(damaged)), bytes).ok());
   write_file(world.network, 0, version + 3);
-  ASSERT_TRUE(set_aside(*tier_on(world.disk()), "job", version + 3, "a test").ok());
+  ASSERT_TRUE(store::set_aside(*tier_on(world.disk()), "job", version + 3, "a test").ok());
 
   const auto found = desk.ask<Result<std::vector<HeldFile>>>(ListFiles{});
   ASSERT_TRUE(found.ok());
@@ -172,7 +172,7 @@ TEST(PeerFileThread, ACopyIsTheSameFileInTheSameFolder) {
   ASSERT_TRUE(copy(desk, world.file, world.segment, world.manifest).ok());
   EXPECT_TRUE(world.has_it());
   EXPECT_TRUE(world.own_is_whole());
-  const auto again = desk.ask<Result<std::vector<Piece>>>(
+  const auto again = desk.ask<Result<std::vector<store::Piece>>>(
       OpenCopy{world.file, world.manifest, world.segment.size(), buffer_bytes, nullptr});
   ASSERT_TRUE(again.ok());
   EXPECT_TRUE(again->empty()) << "it is there already";
@@ -180,15 +180,15 @@ TEST(PeerFileThread, ACopyIsTheSameFileInTheSameFolder) {
 
 TEST(PeerFileThread, PutsTheRecordOnlyWhereNoneIs) {
   World world;
-  const auto own = look_at(*tier_on(world.disk()), "job", version).record;
+  const auto own = store::look_at(*tier_on(world.disk()), "job", version).record;
   Desk desk(world.disk());
   ASSERT_TRUE(copy(desk, world.file, world.segment, world.manifest, record_of(world.file)).ok());
-  EXPECT_EQ(look_at(*tier_on(world.disk()), "job", version).record.manifests_sum,
+  EXPECT_EQ(store::look_at(*tier_on(world.disk()), "job", version).record.manifests_sum,
             own.manifests_sum);
   io::MemoryFileSystem empty;
   Desk spare(empty);
   ASSERT_TRUE(copy(spare, world.file, world.segment, world.manifest, record_of(world.file)).ok());
-  EXPECT_TRUE(look_at(*tier_on(empty), "job", version).good());
+  EXPECT_TRUE(store::look_at(*tier_on(empty), "job", version).good());
 }
 
 TEST(PeerFileThread, NeverTouchesAnotherRunsVersion) {
@@ -198,7 +198,7 @@ TEST(PeerFileThread, NeverTouchesAnotherRunsVersion) {
   auto manifest = format::decode_manifest(world.manifest).value();
   manifest.run = other.run;
   Desk desk(world.disk());
-  const auto opened = desk.ask<Result<std::vector<Piece>>>(
+  const auto opened = desk.ask<Result<std::vector<store::Piece>>>(
       OpenCopy{other, format::encode(manifest), world.segment.size(), buffer_bytes, nullptr});
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code(), Code::busy);
@@ -211,7 +211,8 @@ TEST(PeerFileThread, RefusesAManifestThatDoesNotFit) {
   const auto open = [&](const FileOf& file, Buffer manifest, std::uint64_t bytes,
                         std::uint64_t most) {
     return desk
-        .ask<Result<std::vector<Piece>>>(OpenCopy{file, std::move(manifest), bytes, most, nullptr})
+        .ask<Result<std::vector<store::Piece>>>(
+            OpenCopy{file, std::move(manifest), bytes, most, nullptr})
         .error()
         .code();
   };
@@ -240,7 +241,7 @@ TEST(PeerFileThread, NoWrongByteIsKept) {
         });
     ASSERT_EQ(status.ok(), !counts) << at;
     if (!counts) continue;
-    EXPECT_TRUE(is_damage_or_gone(status.error().code())) << at;
+    EXPECT_TRUE(store::is_damage_or_gone(status.error().code())) << at;
     EXPECT_EQ(disk.used_bytes(), 0u) << "its rest was removed";
   }
 }
@@ -320,10 +321,10 @@ TEST(PeerFileThread, WhatADeadAgentLeftIsMadeSafe) {
 TEST(PeerFileThread, AFolderThatIsRemovedMeanwhileIsNotMadeAnew) {
   World world;
   Desk desk(world.disk());
-  const auto pieces = desk.ask<Result<std::vector<Piece>>>(
+  const auto pieces = desk.ask<Result<std::vector<store::Piece>>>(
       OpenCopy{world.file, world.manifest, world.segment.size(), buffer_bytes, nullptr});
   AlignedMemory memory(buffer_bytes);
-  for (const Piece& piece : *pieces) {
+  for (const store::Piece& piece : *pieces) {
     std::memcpy(memory.span().data(), world.segment.data() + piece.offset, piece.bytes);
     ASSERT_TRUE(desk.ask<Status>(WritePiece{world.file, piece.offset,
                                             memory.span().first(piece.bytes), nullptr})
@@ -334,7 +335,7 @@ TEST(PeerFileThread, AFolderThatIsRemovedMeanwhileIsNotMadeAnew) {
       desk.ask<Result<HeldFile>>(SealCopy{world.file, record_of(world.file), nullptr});
   EXPECT_FALSE(held.ok());
   EXPECT_FALSE(world.has_it());
-  EXPECT_EQ(look_at(*tier_on(world.disk()), "job", version).level, Level::none);
+  EXPECT_EQ(store::look_at(*tier_on(world.disk()), "job", version).level, Level::none);
 }
 
 // It was there already when somebody wanted it kept: nothing is written but the record, and that
@@ -343,7 +344,7 @@ TEST(PeerFileThread, ARecordIsNotPutWhereTheSegmentHasGone) {
   World world;
   Desk desk(world.disk());
   ASSERT_TRUE(copy(desk, world.file, world.segment, world.manifest).ok());
-  const auto pieces = desk.ask<Result<std::vector<Piece>>>(
+  const auto pieces = desk.ask<Result<std::vector<store::Piece>>>(
       OpenCopy{world.file, world.manifest, world.segment.size(), buffer_bytes, nullptr});
   ASSERT_TRUE(pieces.ok() && pieces->empty());
   ASSERT_TRUE(tier_on(world.disk())->remove("job").ok());
@@ -351,7 +352,7 @@ TEST(PeerFileThread, ARecordIsNotPutWhereTheSegmentHasGone) {
       desk.ask<Result<HeldFile>>(SealCopy{world.file, record_of(world.file), nullptr});
   ASSERT_FALSE(held.ok());
   EXPECT_EQ(held.error().code(), Code::again);
-  EXPECT_EQ(look_at(*tier_on(world.disk()), "job", version).level, Level::none);
+  EXPECT_EQ(store::look_at(*tier_on(world.disk()), "job", version).level, Level::none);
 }
 
 // Nothing else is here of the version, or not any more.
@@ -360,7 +361,7 @@ TEST(PeerFileThread, NoEmptyFolderIsLeftWhereOneCameTooLate) {
   io::MemoryFileSystem other;
   Desk desk(other);
   ASSERT_TRUE(
-      desk.ask<Result<std::vector<Piece>>>(
+      desk.ask<Result<std::vector<store::Piece>>>(
               OpenCopy{world.file, world.manifest, world.segment.size(), buffer_bytes, nullptr})
           .ok());
   EXPECT_FALSE(tier_on(other)->list("job")->empty());
@@ -372,7 +373,7 @@ TEST(PeerFileThread, AFullDiskIsSaidBeforeAnythingIsCopied) {
   World world;
   io::MemoryFileSystem small({.capacity_bytes = 3 * buffer_bytes});
   Desk desk(small);
-  const auto opened = desk.ask<Result<std::vector<Piece>>>(
+  const auto opened = desk.ask<Result<std::vector<store::Piece>>>(
       OpenCopy{world.file, world.manifest, world.segment.size(), buffer_bytes, nullptr});
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code(), Code::no_space);

@@ -1,6 +1,6 @@
 // What an agent notes before it renames captured files, and what the next one reads
 // (docs/protocol/home.md, "An agent that was killed").
-#include "agent/disk/placing_note.h"
+#include "store/home/placing_note.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,18 +11,20 @@
 namespace backstay::agent {
 namespace {
 
-using File = PlacingNote::File;
+using File = store::PlacingNote::File;
 
 struct PlacingNoteTest : ::testing::Test {
   PlacingNoteTest() { EXPECT_TRUE(files.make_directories("/j").ok()); }
-  PlacingNote note(const std::string& boot = "boot 1") { return {files, "/j/placing", boot}; }
-  std::string found(PlacingNote& in, const File& file) {
+  store::PlacingNote note(const std::string& boot = "boot 1") {
+    return {files, "/j/placing", boot};
+  }
+  std::string found(store::PlacingNote& in, const File& file) {
     const auto* place = in.find(file);
     return place == nullptr ? "nothing" : place->to + " " + std::to_string(place->placed_ns);
   }
   bool is_on_disk(const File& file) {
     const auto bytes = io::read_file(files, "/j/placing", 1 << 20);
-    PlacingNote next = note();
+    store::PlacingNote next = note();
     const bool found_it = next.find(file) != nullptr;
     (void)files.remove("/j/placing");
     EXPECT_TRUE(!bytes.ok() || io::publish_file(files, "/j/placing", *bytes).ok());
@@ -37,38 +39,38 @@ struct PlacingNoteTest : ::testing::Test {
 
 TEST_F(PlacingNoteTest, TheNextAgentOfThisBootReadsIt) {
   {
-    PlacingNote one = note();
+    store::PlacingNote one = note();
     one.add(x, {"/w/x", 20});
     one.add(y, {y.path, 30});
   }
-  PlacingNote next = note();
+  store::PlacingNote next = note();
   EXPECT_EQ(found(next, x), "/w/x 20");
   EXPECT_EQ(found(next, y), y.path + " 30");
   EXPECT_EQ(found(next, {8, 1, "/w/x.tmp"}), "nothing") << "another run's version 1";
-  PlacingNote third = note();
+  store::PlacingNote third = note();
   EXPECT_EQ(found(third, x), "/w/x 20") << "nothing is marked yet";
-  PlacingNote rebooted = note("boot 2");
+  store::PlacingNote rebooted = note("boot 2");
   EXPECT_EQ(found(rebooted, x), "nothing");
-  PlacingNote again = note();
+  store::PlacingNote again = note();
   EXPECT_EQ(found(again, x), "nothing") << "the note of that boot is gone";
 }
 
 TEST_F(PlacingNoteTest, ThatATemporaryFileWasMadeIsNotThatItWasRenamed) {
   {
-    PlacingNote one = note();
+    store::PlacingNote one = note();
     one.made(x, {"/w/x", 20});
     one.made(y, {y.path, 30});
     one.add(y, {y.path, 30});
   }
   for (int turn = 0; turn < 2; ++turn) {  // the first one writes it again
-    PlacingNote next = note();
+    store::PlacingNote next = note();
     EXPECT_EQ(found(next, x), "/w/x 20");
     ASSERT_NE(next.find(x), nullptr);
     EXPECT_TRUE(next.find(x)->made_only);
     ASSERT_NE(next.find(y), nullptr);
     EXPECT_FALSE(next.find(y)->made_only);
   }
-  PlacingNote next = note();
+  store::PlacingNote next = note();
   next.made(y, {y.path, 30});
   EXPECT_TRUE(next.find(y)->made_only) << "it was taken for one to be brought again";
   EXPECT_TRUE(next.take_back("/w/x").ok());
@@ -76,39 +78,39 @@ TEST_F(PlacingNoteTest, ThatATemporaryFileWasMadeIsNotThatItWasRenamed) {
 }
 
 TEST_F(PlacingNoteTest, WithoutAPathOrABootNothingIsNoted) {
-  PlacingNote none(files, "", "boot 1");
+  store::PlacingNote none(files, "", "boot 1");
   none.add(x, {"/w/x", 20});
   EXPECT_TRUE(none.take_back("/w/x").ok());
-  PlacingNote no_boot = note("");
+  store::PlacingNote no_boot = note("");
   no_boot.add(x, {"/w/x", 20});
   EXPECT_FALSE(files.look("/j/placing").ok());
 }
 
 TEST_F(PlacingNoteTest, WhatIsTakenBackOrMarkedIsNotFound) {
-  PlacingNote one = note();
+  store::PlacingNote one = note();
   one.add(x, {"/w/x", 20});
   EXPECT_TRUE(one.take_back("/w/x").ok());
   one.add(y, {y.path, 30});
   one.take_back(VersionNumber{2});
-  PlacingNote next = note();
+  store::PlacingNote next = note();
   EXPECT_EQ(found(next, x), "nothing");
   EXPECT_EQ(found(next, y), "nothing");
   next.add(x, {"/w/x", 20});
   next.marked(1);
   EXPECT_EQ(found(next, x), "nothing");
-  PlacingNote third = note();
+  store::PlacingNote third = note();
   EXPECT_EQ(found(third, x), "nothing");
 }
 
 TEST_F(PlacingNoteTest, ALongNoteIsWrittenAgainWithoutWhatIsMarked) {
-  PlacingNote one = note();
+  store::PlacingNote one = note();
   one.add(x, {"/w/x", 20});
   for (VersionNumber version = 2; version < 5000; ++version) {
     one.add({7, version, "/w/" + std::string(100, 'n')}, {"/w/n", version});
     one.marked(version);
   }
   EXPECT_LT(size(), std::uint64_t{300} << 10);
-  PlacingNote next = note();
+  store::PlacingNote next = note();
   EXPECT_EQ(found(next, x), "/w/x 20");
   EXPECT_LT(size(), 200U);
 }
@@ -116,7 +118,7 @@ TEST_F(PlacingNoteTest, ALongNoteIsWrittenAgainWithoutWhatIsMarked) {
 // A line that is cut off or damaged ends what is read.
 TEST_F(PlacingNoteTest, HalfALineOrADamagedOneSaysNothing) {
   {
-    PlacingNote one = note();
+    store::PlacingNote one = note();
     one.add(x, {"/w/x", 20});
     one.add(y, {y.path, 30});
   }
@@ -126,12 +128,12 @@ TEST_F(PlacingNoteTest, HalfALineOrADamagedOneSaysNothing) {
   };
   for (std::size_t at = 0; at < good.size(); ++at) {
     put(Bytes(good).first(at));
-    PlacingNote cut = note();
+    store::PlacingNote cut = note();
     EXPECT_EQ(found(cut, y), "nothing") << at;
     Buffer bad = good;
     bad[at] ^= std::byte{1};
     put(bad);
-    PlacingNote damaged = note();
+    store::PlacingNote damaged = note();
     const std::string of_x = found(damaged, x), of_y = found(damaged, y);
     EXPECT_TRUE(of_x == "nothing" || of_x == "/w/x 20") << at << of_x;
     EXPECT_TRUE(of_y == "nothing") << at << of_y;
@@ -141,7 +143,7 @@ TEST_F(PlacingNoteTest, HalfALineOrADamagedOneSaysNothing) {
 // A line without its end counts as one that was being written: only whole ones are damaged here.
 TEST_F(PlacingNoteTest, ADamagedLineMayHaveTakenOthersBack) {
   {
-    PlacingNote one = note();
+    store::PlacingNote one = note();
     one.add(x, {"/w/x", 20});
     ASSERT_TRUE(one.take_back("/w/x").ok());
   }
@@ -151,7 +153,7 @@ TEST_F(PlacingNoteTest, ADamagedLineMayHaveTakenOthersBack) {
     Buffer bad = good;
     bad[at] ^= std::byte{1};
     ASSERT_TRUE(io::publish_file(files, "/j/placing", bad).ok());
-    PlacingNote damaged = note();
+    store::PlacingNote damaged = note();
     EXPECT_EQ(found(damaged, x), "nothing") << at;
   }
 }
@@ -159,13 +161,13 @@ TEST_F(PlacingNoteTest, ADamagedLineMayHaveTakenOthersBack) {
 TEST_F(PlacingNoteTest, OnceThereIsRoomAgainItNotesAgain) {
   const auto faults = std::make_shared<io::Faults>(io::FaultPlan{io::Fault::no_space, 6});
   const auto faulty = io::make_faulty_filesystem(files, faults);
-  PlacingNote one(*faulty, "/j/placing", "boot 1");
+  store::PlacingNote one(*faulty, "/j/placing", "boot 1");
   one.add(x, {"/w/x", 20});
   one.add({7, 3, "/w/z"}, {"/w/z", 25});
   ASSERT_FALSE(faults->chosen().empty()) << "no line failed";
   one.marked(3);
   one.add(y, {y.path, 30});
-  PlacingNote next = note();
+  store::PlacingNote next = note();
   EXPECT_EQ(found(next, x), "/w/x 20");
   EXPECT_EQ(found(next, y), y.path + " 30");
 }
@@ -177,7 +179,7 @@ TEST_F(PlacingNoteTest, WhatCannotBeTakenBackIsSaid) {
       (void)files.remove("/j/placing");
       const auto faults = std::make_shared<io::Faults>(io::FaultPlan{fault, at});
       const auto faulty = io::make_faulty_filesystem(files, faults);
-      PlacingNote one(*faulty, "/j/placing", "boot 1");
+      store::PlacingNote one(*faulty, "/j/placing", "boot 1");
       one.add(x, {"/w/x", 20});
       for (int turn = 0; turn < 2; ++turn) {
         const bool taken_back = one.take_back("/w/x").ok();

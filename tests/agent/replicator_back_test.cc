@@ -2,8 +2,8 @@
 // what it keeps for others.
 #include <gtest/gtest.h>
 
-#include "agent/disk/catalog.h"
 #include "agent/protected_world.h"
+#include "store/catalog.h"
 
 namespace backstay::agent {
 namespace {
@@ -45,7 +45,7 @@ TEST(Replicas, AKeeperThatIsBackLooksAfterWhatALostNodeHad) {
   NodeId keeper = 1;
   while (bytes_of(world.network, keeper, manifest_of(file)).empty()) ++keeper;
   auto tier = tier_on(*world.network.disks[keeper]);
-  format::CommitRecord record = look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
+  format::CommitRecord record = store::look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
   for (const Level level : {Level::local, Level::protected_}) {
     record.level = level;
     ASSERT_TRUE(tier->put(format::commit_name(format::version_folder("job", 1), level),
@@ -67,26 +67,26 @@ TEST(Replicas, AKeeperThatIsBackLooksAfterWhatALostNodeHad) {
 TEST(Replicas, ACopyDoesNotSayThatAllNodesHaveRecordedItsVersion) {
   World world(2, 1);
   const FileOf file = world.write(0, 1);
-  format::CommitRecord record = look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
+  format::CommitRecord record = store::look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
   record.level = Level::protected_;
   world.seal(file);
   world.network[0].replicator->recorded(record);
   world.network.run_for();
   EXPECT_EQ(world.copies(file), 2u);
-  EXPECT_EQ(look_at(*tier_on(*world.network.disks[1]), "job", 1).level, Level::local);
+  EXPECT_EQ(store::look_at(*tier_on(*world.network.disks[1]), "job", 1).level, Level::local);
 }
 
 // Its new holder is to leave it alone as the others do.
 TEST(Replicas, ACopyOfWhatIsAnnouncedSaysSo) {
   World world(2, 1);
   const FileOf file = world.write(0, 1);
-  format::CommitRecord record = look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
+  format::CommitRecord record = store::look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
   record.level = Level::protected_;
   world.network[0].state.versions.found({1, record.level, record}, Where::disk);
   world.seal(file);
   world.network[0].replicator->recorded(record);
   world.network.run_for();
-  EXPECT_EQ(look_at(*tier_on(*world.network.disks[1]), "job", 1).level, Level::protected_);
+  EXPECT_EQ(store::look_at(*tier_on(*world.network.disks[1]), "job", 1).level, Level::protected_);
 }
 
 }  // namespace

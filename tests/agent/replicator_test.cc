@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "agent/disk/catalog.h"
 #include "agent/protected_world.h"
+#include "store/catalog.h"
 
 namespace backstay::agent {
 namespace {
@@ -487,14 +487,14 @@ TEST(Replicas, AMemberThatComesBackGetsTheRecordToo) {
   world.network.kill(1);
   world.network.membership({1}, {});
   const FileOf file = world.save(0, 1);
-  const auto record = look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
+  const auto record = store::look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
   world.network[0].replicator->recorded(record);
   world.network.lose_disk(1);
   world.network.start(1);
   world.network.membership({}, {1});
   world.network.run_for(second);
   EXPECT_EQ(world.copies(file), 2u);
-  const StoredVersion there = look_at(*tier_on(*world.network.disks[1]), "job", 1);
+  const StoredVersion there = store::look_at(*tier_on(*world.network.disks[1]), "job", 1);
   EXPECT_TRUE(there.good());
   EXPECT_EQ(there.record.manifests_sum, record.manifests_sum);
   ASSERT_EQ(world.network[1].kept_files.size(), 1u);

@@ -10,8 +10,8 @@
 #include <set>
 #include <vector>
 
-#include "agent/disk/catalog.h"
 #include "base/random.h"
+#include "store/catalog.h"
 
 namespace backstay::agent::testing {
 namespace {
@@ -78,7 +78,7 @@ TEST(Retention, UndecidedOnesGoWithThoseThatAreTooOld) {
                                           stored(4, Level::local), in_doubt(5)};
   EXPECT_THAT(expired(all, 2, 0), ElementsAre(1));
   EXPECT_THAT(expired(all, 3, 0), IsEmpty());
-  EXPECT_THAT(expired({in_doubt(1), in_doubt(2)}, 1, 0), IsEmpty());
+  EXPECT_THAT(store::expired({in_doubt(1), in_doubt(2)}, 1, 0), IsEmpty());
 }
 
 // Nodes of a run, each of which learns what the others have said sooner or later, and removes what

@@ -11,11 +11,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "agent/disk/job_lock.h"
 #include "base/fd.h"
 #include "client/session.h"
 #include "refusing_tier.h"
 #include "server_fixture.h"
+#include "store/job_lock.h"
 #include "tier/memory.h"
 
 namespace backstay::agent::testing {
@@ -70,8 +70,8 @@ class ServerJobs : public ServerTest {
   }
   // Whether another agent could serve the job.
   Code code_of_lock(const std::string& job) {
-    const Status unlocked = check_unlocked(folder_, job);
-    const auto lock = lock_job(folder_, job);
+    const Status unlocked = store::check_unlocked(folder_, job);
+    const auto lock = store::lock_job(folder_, job);
     EXPECT_EQ(unlocked.ok(), lock.ok());
     return lock.ok() ? Code::ok : lock.error().code();
   }
@@ -114,7 +114,7 @@ TEST_F(ServerJobs, WhoLooksForTheLockDoesNotHoldItAgainstOthersWhoLook) {
   closed();
   const Fd other(::open((folder_ + "/job/lock").c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_EQ(::flock(other.get(), LOCK_SH | LOCK_NB), 0);
-  EXPECT_TRUE(check_unlocked(folder_, "job").ok());
+  EXPECT_TRUE(store::check_unlocked(folder_, "job").ok());
 }
 
 TEST_F(ServerJobs, WithVersionsInThePoolStayForAFastRestart) {

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "agent/disk/job_lock.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "format/manifest.h"
@@ -18,6 +17,7 @@
 #include "net/loopback.h"
 #include "refusing_tier.h"
 #include "server_fixture.h"
+#include "store/job_lock.h"
 #include "tier/memory.h"
 
 namespace backstay::agent::testing {
@@ -112,7 +112,7 @@ TEST_F(ServerTest, AFolderThatHangsHoldsNobodyElseUp) {
 }
 
 TEST_F(ServerTest, AJobThatAnotherAgentServesIsRefusedAndMayComeAgain) {
-  auto held = lock_job(folder_ + "/d", "job");
+  auto held = store::lock_job(folder_ + "/d", "job");
   ASSERT_TRUE(held.ok());
   EXPECT_EQ(join("job", folder_ + "/d").take<wire::Failure>().code, Code::busy);
   held->reset();

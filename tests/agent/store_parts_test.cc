@@ -11,6 +11,7 @@
 #include "format/names.h"
 #include "format/segment.h"
 #include "io/memory.h"
+#include "store/catalog.h"
 #include "tier/dir.h"
 
 namespace backstay::agent::testing {
@@ -95,7 +96,7 @@ TEST_F(StoreParts, OnlyItsOwnPartIsRecorded) {
   store_.handle(RecordVersion{record, self});
   ASSERT_TRUE(last<RecordFailed>());
   EXPECT_EQ(last<RecordFailed>()->error.code(), Code::not_found);
-  EXPECT_EQ(look_at(*tier(), "job", 1).level, Level::none);
+  EXPECT_EQ(store::look_at(*tier(), "job", 1).level, Level::none);
   write(store_, 2, self);
   ASSERT_TRUE(last<VersionSealed>());
   record = last<VersionSealed>()->stored.record;

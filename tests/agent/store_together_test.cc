@@ -7,13 +7,13 @@
 #include <deque>
 #include <memory>
 
-#include "agent/disk/catalog.h"
 #include "agent/disk/store.h"
 #include "base/aligned_memory.h"
 #include "base/checksum.h"
 #include "format/names.h"
 #include "io/memory.h"
 #include "refusing_tier.h"
+#include "store/catalog.h"
 #include "tier/dir.h"
 
 namespace backstay::agent::testing {
@@ -51,7 +51,7 @@ class StoreTogether : public ::testing::Test {
     store_.take(RecordVersion{record});
   }
   bool is_there(VersionNumber version) {
-    return look_at(*tier(), "job", version).level == Level::local;
+    return store::look_at(*tier(), "job", version).level == Level::local;
   }
   // What was posted since the call before, without the chunks.
   std::vector<std::string> news() {

@@ -1,6 +1,6 @@
 // Copying a version between two disks in memory: the copy is whole or it does not exist, whatever
 // fails, wherever the machine stops, whichever byte is wrong.
-#include "agent/disk/version_copy.h"
+#include "store/version_copy.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -84,9 +84,9 @@ format::CommitRecord save(Disk& disk, RunId run = 7) {
 
 Status copy(tier::Tier& from, tier::Tier& to, const format::CommitRecord& record,
             bool* damaged = nullptr) {
-  BACKSTAY_ASSIGN(const bool there, make_way(to, record));
+  BACKSTAY_ASSIGN(const bool there, store::make_way(to, record));
   if (there) return {};
-  VersionCopy copy(from, to, system_clock(), {record, Level::durable, 0});
+  store::VersionCopy copy(from, to, system_clock(), {record, Level::durable, 0});
   while (!copy.done()) {
     const Status status = copy.step();
     if (damaged != nullptr) *damaged = copy.source_is_damaged();
@@ -97,7 +97,7 @@ Status copy(tier::Tier& from, tier::Tier& to, const format::CommitRecord& record
   return {};
 }
 
-StoredVersion look(Disk& disk) { return look_at(*disk.tier(), "job", version); }
+StoredVersion look(Disk& disk) { return store::look_at(*disk.tier(), "job", version); }
 
 // A version that exists there has every byte of ours. True if it exists.
 bool is_whole_or_not_there(Disk& from, Disk& to) {
@@ -141,7 +141,7 @@ TEST(VersionCopy, ReplacesOneThatIsDamagedThere) {
   const auto record = save(from);
   ASSERT_TRUE(copy(*from.tier(), *to.tier(), record).ok());
   to.flip("node-0000000.segment", 4096);
-  ASSERT_TRUE(set_aside(*to.tier(), "job", version, "a test").ok());
+  ASSERT_TRUE(store::set_aside(*to.tier(), "job", version, "a test").ok());
   ASSERT_TRUE(copy(*from.tier(), *to.tier(), record).ok());
   EXPECT_TRUE(look(to).good());
   EXPECT_TRUE(is_whole_or_not_there(from, to));
@@ -166,10 +166,10 @@ TEST(VersionCopy, NeverRemovesAVersionWhoseRecordCannotBeRead) {
   trouble->ending = "commit.durable";
   trouble->failing_gets = 2;
   testing::RefusingTier moment(to.tier(), trouble);
-  const auto there = make_way(moment, record);
+  const auto there = store::make_way(moment, record);
   ASSERT_FALSE(there.ok());
   EXPECT_EQ(there.error().code(), Code::io);
-  EXPECT_TRUE(make_way(moment, record).value()) << "it is still there";
+  EXPECT_TRUE(store::make_way(moment, record).value()) << "it is still there";
 }
 
 TEST(VersionCopy, NeverTakesAWrongByteAlong) {
@@ -291,8 +291,8 @@ TEST(VersionCopy, DestinationRemovedMeanwhile) {
   Disk from, to;
   const auto record = save(from);
   const auto source = from.tier(), destination = to.tier();
-  ASSERT_FALSE(make_way(*destination, record).value());
-  VersionCopy copy(*source, *destination, system_clock(), {record, Level::durable, 0});
+  ASSERT_FALSE(store::make_way(*destination, record).value());
+  store::VersionCopy copy(*source, *destination, system_clock(), {record, Level::durable, 0});
   ASSERT_TRUE(copy.step().ok());
   ASSERT_TRUE(to.tier()->remove("job").ok());  // by somebody else
   Status status;
@@ -309,7 +309,7 @@ TEST(VersionCopy, KeepsToItsRate) {
   ManualClock clock;
   const std::uint64_t began_ns = clock.monotonic_ns();
   constexpr std::uint64_t rate = buffer_bytes * 10;  // a chunk each tenth of a second
-  VersionCopy copy(*source, *destination, clock, {record, Level::durable, rate});
+  store::VersionCopy copy(*source, *destination, clock, {record, Level::durable, rate});
   while (!copy.done()) {
     ASSERT_TRUE(copy.step().ok());
     const std::uint64_t passed_ns = clock.monotonic_ns() - began_ns;

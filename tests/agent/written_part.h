@@ -15,7 +15,7 @@
 
 namespace backstay::agent::testing {
 
-inline OlderChunks first_chunk_of(tier::Tier& tier, const FileOf& file, std::uint64_t at) {
+inline store::OlderChunks first_chunk_of(tier::Tier& tier, const FileOf& file, std::uint64_t at) {
   const std::string folder = format::version_folder("job", file.version);
   const auto bytes = tier.get(format::manifest_name(folder, file.node), 1 << 20);
   format::ChunkEntry chunk = format::decode_manifest(bytes.value()).value().chunks.at(0);

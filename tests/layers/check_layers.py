@@ -137,7 +137,7 @@ def name_violations(root: Path):
 def purpose_violations(root: Path, allowed: dict[str, set[str]]):
     # Folders whose rooms have rows; they may have one too.
     houses = {name.split("/")[0] for name in allowed if "/" in name}
-    inside = (path for top in ("", *houses) for path in (root / "src" / top).iterdir())
+    inside = (path for top in ("", *houses) for path in (root / "src" / top).glob("*"))
     for folder in sorted(path for path in inside if path.is_dir()):
         row = folder.relative_to(root / "src").as_posix()
         lists = folder / "CMakeLists.txt"

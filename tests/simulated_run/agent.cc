@@ -68,7 +68,7 @@ class Handle final : public net::Transport {
 
 }  // namespace
 
-Result<agent::HeldLock> Locks::take(const std::string& name) {
+Result<store::HeldLock> Locks::take(const std::string& name) {
   Fd& file = files_[name];
   if (!file.valid()) file.reset(::memfd_create("lock", MFD_CLOEXEC));
   // A descriptor of its own: the kernel locks per opening.
@@ -77,7 +77,7 @@ Result<agent::HeldLock> Locks::take(const std::string& name) {
   if (::flock(held.get(), LOCK_EX | LOCK_NB) != 0) return Error(Code::busy, name + " is locked");
   // A directory in memory has no path to watch: the lock is held by the pointer, which leads
   // nowhere.
-  return agent::HeldLock(std::make_shared<Fd>(std::move(held)), nullptr);
+  return store::HeldLock(std::make_shared<Fd>(std::move(held)), nullptr);
 }
 
 SimulatedAgent::SimulatedAgent(const Surroundings& around, io::MemoryFileSystem& disk,

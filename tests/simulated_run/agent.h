@@ -35,7 +35,7 @@ inline const std::string shared_dir = "/shared";
 class Locks {
  public:
   // Errors: busy.
-  Result<agent::HeldLock> take(const std::string& name);
+  Result<store::HeldLock> take(const std::string& name);
 
  private:
   std::map<std::string, Fd> files_;

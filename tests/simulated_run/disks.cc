@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "agent/version/needed_files.h"
 #include "format/names.h"
 #include "simulated_run/run.h"
+#include "store/needed_files.h"
 
 namespace backstay::simulated {
 
@@ -37,7 +37,7 @@ const std::vector<agent::FileOf>& SimulatedRun::needs_of(HostId host,
   const auto [known, fresh] = needs_.try_emplace(format::manifest_digest(*bytes));
   if (!fresh) return known->second;
   const auto decoded = format::decode_manifest(*bytes);
-  if (decoded.ok()) known->second = agent::needed_files(*decoded);
+  if (decoded.ok()) known->second = store::needed_files(*decoded);
   return known->second;
 }
 
@@ -45,7 +45,7 @@ const std::vector<agent::FileOf>& SimulatedRun::needs_of(HostId host,
 bool SimulatedRun::has_needed(HostId host, const std::string& manifest) const {
   const auto& disk = hosts_.at(host).disk;
   return std::ranges::all_of(needs_of(host, manifest), [&](const agent::FileOf& file) {
-    const agent::FileNames names = agent::names_of("job", file);
+    const store::FileNames names = store::names_of("job", file);
     return disk->open(local_dir + "/" + names.data, io::Open::read).ok() &&
            disk->open(local_dir + "/" + names.manifest, io::Open::read).ok();
   });
@@ -64,7 +64,7 @@ void SimulatedRun::check_needs(HostId id) {
       if (!format::node_of_manifest(entry.name) || has_needed(id, name)) continue;
       std::string missing;
       for (const agent::FileOf& file : needs_of(id, name)) {
-        const std::string data = agent::names_of("job", file).data;
+        const std::string data = store::names_of("job", file).data;
         if (!hosts_.at(id).disk->open(local_dir + "/" + data, io::Open::read).ok()) {
           missing += (missing.empty() ? "" : ", ") + data;
         }
@@ -113,8 +113,8 @@ void SimulatedRun::check_shared(VersionNumber version) {
     if (!bytes.ok()) continue;
     const auto manifest = format::decode_manifest(*bytes);
     if (!manifest.ok()) continue;
-    for (const agent::FileOf& file : agent::needed_files(*manifest)) {
-      const agent::FileNames names = agent::names_of("job", file);
+    for (const agent::FileOf& file : store::needed_files(*manifest)) {
+      const store::FileNames names = store::names_of("job", file);
       const auto record =
           format::commit_name(format::version_folder("job", file.version), Level::durable);
       for (const std::string& name : {names.data, names.manifest, record}) {

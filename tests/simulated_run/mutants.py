@@ -43,7 +43,7 @@ MUTANTS = {
     ],
     "38735a4 what is recorded as protected takes the place of what was announced": [
         (
-            "retention.cc",
+            "src/store/retention.cc",
             "return stored.version == safe || (may_be_needed && !stored.doubtful);",
             "return stored.version == safe || (false && may_be_needed);",
         ),
@@ -51,9 +51,9 @@ MUTANTS = {
     ],
     "f81b7c6 a part that cannot be written takes other nodes' copies along": [
         (
-            "part_writer.cc",
-            "if (part.nodes == 1) return tier.remove(folder);",
-            "if (part.nodes >= 1) return tier.remove(folder);",
+            "src/store/part_writer.cc",
+            "if (info_.nodes == 1) return tier_.remove(names.folder);",
+            "if (info_.nodes >= 1) return tier_.remove(names.folder);",
         ),
     ],
     "ad2a8ef the newest version whose part is protected here may be removed": [
@@ -169,7 +169,7 @@ def find(program: Path) -> str:
 
 def change(folder: Path, name: str, changes: list[tuple[str, str, str]]) -> None:
     for file, old, new in changes:
-        path = next((folder / "src/agent").rglob(file))
+        path = folder / file if "/" in file else next((folder / "src/agent").rglob(file))
         text = path.read_text()
         assert text.count(old) == 1, f"{name}: {file} does not hold once: {old}"
         path.write_text(text.replace(old, new))
@@ -179,7 +179,8 @@ def apply_all(root: Path) -> int:
     with tempfile.TemporaryDirectory() as place:
         for name, changes in MUTANTS.items():
             folder = Path(place) / name[:7]
-            shutil.copytree(root / "src/agent", folder / "src/agent")
+            for part in ("src/agent", "src/store"):
+                shutil.copytree(root / part, folder / part)
             change(folder, name, changes)
     return 0
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/disk/catalog.h"
-#include "agent/version/needed_files.h"
 #include "format/names.h"
+#include "store/catalog.h"
+#include "store/needed_files.h"
 
 namespace backstay::simulated {
 
@@ -15,7 +15,7 @@ namespace {
 bool reuses(VersionNumber version) { return version % 3 != 1; }
 
 // Where the older version has that chunk; names its version in `all`. False: it has it not.
-bool name(const agent::WriteChunk& wanted, const format::Manifest& older, agent::OlderChunks& all) {
+bool name(const agent::WriteChunk& wanted, const format::Manifest& older, store::OlderChunks& all) {
   const format::ObjectEntry* object = older.find(wanted.object);
   if (object == nullptr) return false;
   const auto chunks = older.chunks_of(*object);
@@ -24,7 +24,7 @@ bool name(const agent::WriteChunk& wanted, const format::Manifest& older, agent:
            chunk.checksum == wanted.checksum;
   });
   if (same == chunks.end()) return false;
-  const agent::FileOf file = agent::file_with(older, *same);
+  const agent::FileOf file = store::file_with(older, *same);
   const format::Need need{file.version, file.run};
   auto place = std::ranges::lower_bound(all.needs, need.version, {}, &format::Need::version);
   if (place == all.needs.end() || *place != need) {
@@ -90,7 +90,7 @@ void ReusingStore::seal(agent::SealVersion command) {
 // The parts of it that are here. While no newer one is recorded here nothing removes it.
 std::vector<format::Manifest> ReusingStore::newest_recorded() {
   std::vector<format::Manifest> parts;
-  const auto all = agent::scan(**tier_, "job");
+  const auto all = store::scan(**tier_, "job");
   if (!all.ok()) return parts;
   const auto newest = std::find_if(all->rbegin(), all->rend(),
                                    [](const agent::StoredVersion& one) { return one.good(); });

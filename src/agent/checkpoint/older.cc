@@ -75,8 +75,8 @@ Result<std::vector<format::Need>> needs_on(const JobState& state, const Parts& p
                            base.version, needs.size() + 1));
 }
 
-OlderChunks older_chunks(const std::vector<OlderChunk>& chunks) {
-  OlderChunks out;
+store::OlderChunks older_chunks(const std::vector<OlderChunk>& chunks) {
+  store::OlderChunks out;
   for (const OlderChunk& one : chunks) out.needs.push_back(one.in);
   std::ranges::sort(out.needs, {}, &format::Need::version);
   out.needs.erase(std::unique(out.needs.begin(), out.needs.end()), out.needs.end());

@@ -25,6 +25,6 @@ Result<OlderChunk> keep(const Parts& base, const format::ObjectId& object,
 Result<std::vector<format::Need>> needs_on(const JobState& state, const Parts& base);
 
 // For the manifest.
-OlderChunks older_chunks(const std::vector<OlderChunk>& chunks);
+store::OlderChunks older_chunks(const std::vector<OlderChunk>& chunks);
 
 }  // namespace backstay::agent

@@ -1,7 +1,7 @@
 #include "agent/disk/drain.h"
 
-#include "agent/disk/guarded_tier.h"
 #include "base/log.h"
+#include "store/guarded_tier.h"
 
 namespace backstay::agent {
 

@@ -17,9 +17,9 @@
 
 #include "agent/disk/drain_parts.h"
 #include "agent/disk/store.h"
-#include "agent/disk/version_copy.h"
 #include "base/alternative.h"
 #include "base/fd.h"
+#include "store/version_copy.h"
 
 namespace backstay::agent {
 

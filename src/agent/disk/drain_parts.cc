@@ -1,9 +1,9 @@
 #include "agent/disk/drain_parts.h"
 
-#include "agent/disk/guarded_tier.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "format/names.h"
+#include "store/guarded_tier.h"
 
 namespace backstay::agent {
 
@@ -27,7 +27,7 @@ namespace {
 // Whole files of this very version, which an interrupted copy left.
 bool is_a_beginning(tier::Tier& to, const format::CommitRecord& record, StoredVersion there) {
   return there.level == Level::none && there.damage.empty() &&
-         find_in_doubt(to, record.job, there) && there.record.run == record.run;
+         store::find_in_doubt(to, record.job, there) && there.record.run == record.run;
 }
 
 }  // namespace
@@ -37,16 +37,16 @@ Result<std::optional<StoredVersion>> DrainParts::prepare(const std::string& dir,
                                                          const PrepareCopy& command) {
   BACKSTAY_ASSIGN(auto to, world_.open_durable(dir));  // first: the lock would make the directory
   BACKSTAY_TRY(live_.take(dir));
-  BACKSTAY_ASSIGN(HeldLock lock, world_.lock(dir));
-  prepared_.emplace(Prepared{command.record, guarded(std::move(to), lock), lock});
+  BACKSTAY_ASSIGN(store::HeldLock lock, world_.lock(dir));
+  prepared_.emplace(Prepared{command.record, store::guarded(std::move(to), lock), lock});
   const format::CommitRecord& record = command.record;
-  const StoredVersion there = look_at(*prepared_->to, job_, record.version);
-  BACKSTAY_TRY(check_run(there, record));
+  const StoredVersion there = store::look_at(*prepared_->to, job_, record.version);
+  BACKSTAY_TRY(store::check_run(there, record));
   if (there.good()) {
-    BACKSTAY_TRY(make_safe(*prepared_->to, record));
+    BACKSTAY_TRY(store::make_safe(*prepared_->to, record));
     return std::optional(there);
   }
-  BACKSTAY_TRY(remove_unfinished(*prepared_->to, job_, record.version));
+  BACKSTAY_TRY(store::remove_unfinished(*prepared_->to, job_, record.version));
   // One of ours that is in quarantine there is copied again.
   if (!is_a_beginning(*prepared_->to, record, there)) {
     BACKSTAY_TRY(prepared_->to->remove(format::version_folder(job_, record.version)));
@@ -56,7 +56,7 @@ Result<std::optional<StoredVersion>> DrainParts::prepare(const std::string& dir,
 
 void DrainParts::handle(const CommitCopy& command,
                         const std::function<void(const format::CommitRecord&)>& recorded) {
-  const Status status = prepared_ ? commit_copy(*prepared_->to, command.record)
+  const Status status = prepared_ ? store::commit_copy(*prepared_->to, command.record)
                                   : Status(Error(Code::again, "the run is over"));
   if (status.ok()) {
     recorded(command.record);
@@ -101,7 +101,7 @@ Status DrainParts::begin(const std::string& dir, const CopyPart& command) {
   part_->to = std::move(to);
   part_->copy.emplace(
       *part_->from, *part_->to, clock_,
-      VersionCopy::What{command.record, Level::durable, command.bytes_per_s, command.node});
+      store::VersionCopy::What{command.record, Level::durable, command.bytes_per_s, command.node});
   return {};
 }
 

@@ -14,8 +14,8 @@
 
 #include "agent/disk/liveness_lock.h"
 #include "agent/disk/store.h"
-#include "agent/disk/version_copy.h"
 #include "base/fd.h"
+#include "store/version_copy.h"
 
 namespace backstay::agent {
 
@@ -47,7 +47,7 @@ struct DrainWorld {
   // (tier/dir.h: writer).
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_durable;
   // The lock of the job in a directory. Errors: busy, permission, io.
-  std::function<Result<HeldLock>(const std::string& dir)> lock;
+  std::function<Result<store::HeldLock>(const std::string& dir)> lock;
   LivenessLock::Lock lock_live;
   StoreWorker::PostEvent post_event;
 };
@@ -76,12 +76,12 @@ class DrainParts {
     std::uint64_t ticket = 0;
     std::unique_ptr<tier::Tier> from;
     std::unique_ptr<tier::Tier> to;
-    std::optional<VersionCopy> copy;
+    std::optional<store::VersionCopy> copy;
   };
   struct Prepared {
     format::CommitRecord record;
     std::unique_ptr<tier::Tier> to;
-    HeldLock lock;
+    store::HeldLock lock;
   };
   Result<std::optional<StoredVersion>> prepare(const std::string& dir, const PrepareCopy& command);
   void give_up_prepared();

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "agent/disk/catalog.h"
-#include "agent/disk/home_mark.h"
 #include "base/failpoint.h"
 #include "base/folders.h"
 #include "base/log.h"
+#include "store/catalog.h"
+#include "store/home/home_mark.h"
 
 namespace backstay::agent {
 
@@ -49,9 +49,9 @@ Status HomeWorker::open(const Known& known) {
   opened_ = 0;
   files_.reset();
   BACKSTAY_TRY(open_tier());
-  auto files = VersionFiles::open(*tier_, known.record, known.node);
+  auto files = store::VersionFiles::open(*tier_, known.record, known.node);
   // What is wrong is read once more, as the trouble may pass.
-  if (!files.ok()) files = VersionFiles::open(*tier_, known.record, known.node);
+  if (!files.ok()) files = store::VersionFiles::open(*tier_, known.record, known.node);
   if (!files.ok()) tier_.reset();
   BACKSTAY_ASSIGN(files_, std::move(files));
   opened_ = known.record.version;
@@ -61,7 +61,7 @@ Status HomeWorker::open(const Known& known) {
 Result<FilesFound> HomeWorker::found_in(Known& known) {
   BACKSTAY_TRY(open(known));
   std::string why_not;
-  BACKSTAY_ASSIGN(auto mark, read_home_mark(*tier_, known.record, known.node, &why_not));
+  BACKSTAY_ASSIGN(auto mark, store::read_home_mark(*tier_, known.record, known.node, &why_not));
   if (!why_not.empty()) {
     spdlog::warn(
         "a home mark is not good, its files are brought again job={} version={} why=\"{}\"",
@@ -85,8 +85,9 @@ void HomeWorker::find_placed(Known& known, FilesFound& found) {
     const auto* noted = note_.find({known.record.run, known.record.version, file.path});
     if (noted == nullptr && !may_be_left) continue;
     const bool was_to_be_renamed = noted != nullptr && !noted->made_only;
-    const PlacingNote::Place place = noted == nullptr ? PlacingNote::Place{file.path, 0} : *noted;
-    const auto temporary = world_.files->look(temporary_name(world_.job, place.to));
+    const store::PlacingNote::Place place =
+        noted == nullptr ? store::PlacingNote::Place{file.path, 0} : *noted;
+    const auto temporary = world_.files->look(store::temporary_name(world_.job, place.to));
     if (temporary.ok()) remove_left(place.to);  // `noted` goes with it
     const bool renamed = !temporary.ok() && temporary.error().code() == Code::not_found;
     if (!was_to_be_renamed || !renamed) continue;
@@ -99,7 +100,7 @@ void HomeWorker::find_placed(Known& known, FilesFound& found) {
 // What an agent that was killed has left. This file's turn may never come: its program may have
 // renamed it, or call it back.
 void HomeWorker::remove_left(const std::string& to) {
-  if (note_.take_back(to).ok()) (void)world_.files->remove(temporary_name(world_.job, to));
+  if (note_.take_back(to).ok()) (void)world_.files->remove(store::temporary_name(world_.job, to));
 }
 
 // --- bringing ------------------------------------------------------------------------------------
@@ -140,11 +141,11 @@ HomeWorker::OnItsWay HomeWorker::begin(const BringFile& order) {
   return one;
 }
 
-Result<HomeFile> HomeWorker::written(const BringFile& order, const Known& known) {
+Result<store::HomeFile> HomeWorker::written(const BringFile& order, const Known& known) {
   BACKSTAY_TRY(open(known));
   const auto entry = files_->files().find(order.path);
   if (entry == files_->files().end()) return Error(Code::internal, "a file that is not there");
-  VersionFiles::Entry placed = entry->second;
+  store::VersionFiles::Entry placed = entry->second;
   placed.file.path = order.to;
   placed.file.placed_ns = order.placed_ns;
   return paths_.begin(*files_, placed, stop_, [&] {
@@ -152,12 +153,12 @@ Result<HomeFile> HomeWorker::written(const BringFile& order, const Known& known)
   });
 }
 
-PlacingNote::File HomeWorker::noted(const BringFile& order, const Known& known) const {
+store::PlacingNote::File HomeWorker::noted(const BringFile& order, const Known& known) const {
   return {known.record.run, order.version, order.path};
 }
 
 FileBrought HomeWorker::end(OnItsWay& one) {
-  const HomeFile& file = one.file;
+  const store::HomeFile& file = one.file;
   if (file.how == Brought::held) {
     return {.path = one.order->to, .how = Brought::held, .why = "a program has it open"};
   }
@@ -244,12 +245,12 @@ std::map<std::string, Status> HomeWorker::sync_folders(const std::vector<const M
 Status HomeWorker::write_mark(const MarkHome& order) const {
   const Known& known = known_.at(order.version);
   // A version that was removed meanwhile is not to come back as a folder with a mark.
-  if (look_at(*tier_, known.record.job, order.version).level == Level::none) {
+  if (store::look_at(*tier_, known.record.job, order.version).level == Level::none) {
     return Error(Code::not_found, "the version is not there any more");
   }
   const format::HomeMark mark{known.record.job, known.node, known.record.version, known.record.run,
                               order.files};
-  BACKSTAY_TRY(write_home_mark(*tier_, mark));
+  BACKSTAY_TRY(store::write_home_mark(*tier_, mark));
   failpoint("home.6");
   return {};
 }

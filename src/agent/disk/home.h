@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "agent/disk/home_orders.h"
-#include "agent/disk/home_path.h"
-#include "agent/disk/placing_note.h"
-#include "agent/disk/version_files.h"
 #include "base/at_once.h"
 #include "base/clock.h"
 #include "base/hold.h"
 #include "io/file.h"
+#include "store/home/home_path.h"
+#include "store/home/placing_note.h"
+#include "store/home/version_files.h"
 #include "tier/tier.h"
 
 namespace backstay::agent {
@@ -67,7 +67,7 @@ class HomeWorker {
   struct OnItsWay {
     const BringFile* order = nullptr;
     std::optional<Hold> hold = {};
-    HomeFile file = {};  // `how` is `held` where another process has the hold
+    store::HomeFile file = {};  // `how` is `held` where another process has the hold
   };
   void look(const LookAtFiles& order);
   Status open_tier();
@@ -77,22 +77,22 @@ class HomeWorker {
   void remove_left(const std::string& to);
   void bring(const std::vector<const BringFile*>& orders);
   OnItsWay begin(const BringFile& order);
-  Result<HomeFile> written(const BringFile& order, const Known& known);
+  Result<store::HomeFile> written(const BringFile& order, const Known& known);
   FileBrought end(OnItsWay& one);
   FileBrought bring_to_path(OnItsWay& one);
-  PlacingNote::File noted(const BringFile& order, const Known& known) const;
+  store::PlacingNote::File noted(const BringFile& order, const Known& known) const;
   void mark(const std::vector<const MarkHome*>& orders);
   std::map<std::string, Status> sync_folders(const std::vector<const MarkHome*>& orders);
   Status write_mark(const MarkHome& order) const;
 
   const HomeWorld world_;
   const std::function<bool()> stop_;
-  HomePaths paths_;
-  PlacingNote note_;
+  store::HomePaths paths_;
+  store::PlacingNote note_;
   std::map<VersionNumber, Known> known_;
   std::unique_ptr<tier::Tier> tier_;  // null after an error
   VersionNumber opened_ = 0;          // whose files are open; 0: of none
-  std::unique_ptr<VersionFiles> files_;
+  std::unique_ptr<store::VersionFiles> files_;
 };
 
 }  // namespace backstay::agent

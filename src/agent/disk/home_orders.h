@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "format/commit.h"
 #include "format/home_mark.h"
+#include "store/home/home_path.h"
 
 namespace backstay::agent {
 
@@ -58,26 +59,14 @@ struct FilesLookedAt {
   VersionNumber version = 0;
   Result<FilesFound> found;
 };
-enum class Brought {
-  home,       // it stands under its name; its folder is not synced yet
-  overtaken,  // a newer captured file of this path was brought before
-  kept,       // another program's file at its path is newer; of a lost host also: nothing is there
-  held,       // a program that has synced it has it open
-  failed,
-};
-struct FileBrought {
-  VersionNumber version = 0;
-  std::string path;  // to which it came, or should have
-  Brought how = Brought::home;
-  std::string why = {};  // of kept and failed
-  Code code = Code::ok;  // of failed
-};
 struct HomeMarked {
   VersionNumber version = 0;
   Status status;
   // Folders that could not be synced, and why. The mark was not written then.
   std::map<std::string, Error> unsynced = {};
 };
+using store::Brought;
+using store::FileBrought;
 using HomeAnswer = std::variant<FilesLookedAt, FileBrought, HomeMarked>;
 
 }  // namespace backstay::agent

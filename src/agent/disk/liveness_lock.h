@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "agent/disk/job_lock.h"
 #include "base/result.h"
+#include "store/job_lock.h"
 
 namespace backstay::agent {
 
@@ -17,7 +17,7 @@ namespace backstay::agent {
 class LivenessLock final {
  public:
   // Errors: busy (a program lives elsewhere), permission, io.
-  using Lock = std::function<Result<HeldLock>(const std::string& dir)>;
+  using Lock = std::function<Result<store::HeldLock>(const std::string& dir)>;
   explicit LivenessLock(const Lock& lock) : lock_(lock) {}
 
   // Off: what is copied now was left by a program that ended, or another agent of the run may have
@@ -40,7 +40,7 @@ class LivenessLock final {
   const Lock& lock_;
   bool on_ = false;
   std::string dir_;
-  HeldLock held_;
+  store::HeldLock held_;
 };
 
 }  // namespace backstay::agent

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "agent/disk/catalog.h"
 #include "base/checksum.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "format/names.h"
+#include "store/catalog.h"
 
 namespace backstay::agent {
 
@@ -29,7 +29,7 @@ using FoundParity = Found<format::ParityManifest>;
 template <typename Manifest>
 Result<Found<Manifest>> find_decoded(tier::Tier& tier, const std::string& job, const FileOf& file,
                                      Result<Manifest> (*decode)(Bytes)) {
-  const std::string name = names_of(job, file).manifest;
+  const std::string name = store::names_of(job, file).manifest;
   Found<Manifest> found;
   BACKSTAY_ASSIGN(found.bytes, tier.get(name, format::manifest_bytes_max));
   BACKSTAY_ASSIGN(found.manifest, decode(found.bytes));
@@ -128,7 +128,7 @@ Result<std::vector<HeldFile>> PeerFileWorker::list() {
 
 // What cannot be read counts as not there: others may have it.
 void PeerFileWorker::list_version(VersionNumber version, std::vector<HeldFile>& found) {
-  const StoredVersion stored = look_at(*tier_, job_, version);
+  const StoredVersion stored = store::look_at(*tier_, job_, version);
   const std::string folder = format::version_folder(job_, version);
   const auto names = tier_->list(folder);
   if (!stored.damage.empty() || !names.ok()) return;
@@ -154,14 +154,14 @@ Result<HeldFile> PeerFileWorker::look_at_file(VersionNumber version, const std::
   if (parity) {
     BACKSTAY_ASSIGN(const auto manifest, format::decode_parity_manifest(bytes));
     BACKSTAY_ASSIGN(const auto members, format::decode_members(manifest));
-    held = held_parity(manifest, members);
+    held = store::held_parity(manifest, members);
     job = manifest.job;
   } else {
     BACKSTAY_ASSIGN(const auto manifest, format::decode_manifest(bytes));
-    held = held_segment(manifest);
+    held = store::held_segment(manifest);
     job = manifest.job;
   }
-  const FileNames ours = names_of(job, held.file);
+  const store::FileNames ours = store::names_of(job, held.file);
   if (job != job_ || held.file.version != version || ours.manifest != folder + "/" + name) {
     return Error(Code::corrupt, "it belongs to another version");
   }
@@ -210,7 +210,7 @@ Status PeerFileWorker::open_reader(const FileOf& file, Reading& reading) {
   } else {
     BACKSTAY_TRY(find_manifest(*tier_, job_, file));
   }
-  BACKSTAY_ASSIGN(reading.reader, tier_->open(names_of(job_, file).data));
+  BACKSTAY_ASSIGN(reading.reader, tier_->open(store::names_of(job_, file).data));
   return {};
 }
 
@@ -246,12 +246,12 @@ void PeerFileWorker::handle(ReadFileManifest& command) {
 
 void PeerFileWorker::handle(OpenCopy& command) { answer(std::move(command.done), begin(command)); }
 
-Result<std::vector<Piece>> PeerFileWorker::begin(OpenCopy& command) {
+Result<std::vector<store::Piece>> PeerFileWorker::begin(OpenCopy& command) {
   BACKSTAY_TRY(open_tier());
   drop(command.file);
-  auto copy =
-      std::make_unique<IncomingReplica>(*tier_, job_, command.file, std::move(command.manifest));
-  IncomingReplica& open = *copy;
+  auto copy = std::make_unique<store::IncomingReplica>(*tier_, job_, command.file,
+                                                       std::move(command.manifest));
+  store::IncomingReplica& open = *copy;
   copies_[command.file] = std::move(copy);
   auto pieces = open.open(command.segment_bytes, command.piece_bytes_max, command.replace);
   if (!pieces.ok()) drop(command.file);
@@ -264,8 +264,8 @@ void PeerFileWorker::handle(OpenParity& command) {
     const auto& manifest = command.manifest;
     const FileOf file{manifest.version, manifest.run, manifest.node, /*parity=*/true};
     drop(file);
-    auto parity = std::make_unique<IncomingParity>(*tier_, std::move(command.manifest));
-    IncomingParity& begun = *parity;
+    auto parity = std::make_unique<store::IncomingParity>(*tier_, std::move(command.manifest));
+    store::IncomingParity& begun = *parity;
     copies_[file] = std::move(parity);
     Status opened = begun.open();
     if (!opened.ok()) drop(file);
@@ -298,7 +298,7 @@ Result<HeldFile> PeerFileWorker::seal(const SealCopy& command) {
   const auto copy = copies_.find(command.file);
   if (copy == copies_.end()) return Error(Code::state, "no such copy is open");
   BACKSTAY_TRY(copy->second->seal(command.record));
-  return with_record(copy->second->held(), look_at(*tier_, job_, command.file.version));
+  return with_record(copy->second->held(), store::look_at(*tier_, job_, command.file.version));
 }
 
 void PeerFileWorker::handle(SyncFile& command) {
@@ -307,12 +307,12 @@ void PeerFileWorker::handle(SyncFile& command) {
 
 Result<HeldFile> PeerFileWorker::sync(const FileOf& file) {
   BACKSTAY_TRY(open_tier());
-  const FileNames names = names_of(job_, file);
+  const store::FileNames names = store::names_of(job_, file);
   const std::string name = names.manifest.substr(names.folder.size() + 1);
   BACKSTAY_ASSIGN(HeldFile held, look_at_file(file.version, name, file.parity));
   if (held.file != file) return Error(Code::not_found, names.manifest + " is of another run");
   BACKSTAY_TRY(tier_->sync(names.folder));
-  return with_record(std::move(held), look_at(*tier_, job_, file.version));
+  return with_record(std::move(held), store::look_at(*tier_, job_, file.version));
 }
 
 void PeerFileWorker::handle(AbandonCopy& command) { drop(command.file); }

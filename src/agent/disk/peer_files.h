@@ -18,12 +18,12 @@
 #include <variant>
 #include <vector>
 
-#include "agent/disk/incoming_parity.h"
-#include "agent/disk/incoming_replica.h"
-#include "agent/version/file_of.h"
 #include "agent/version/held_files.h"
+#include "agent/version/stored.h"
 #include "base/clock.h"
 #include "format/manifest.h"
+#include "store/incoming_parity.h"
+#include "store/incoming_replica.h"
 #include "tier/tier.h"
 
 namespace backstay::agent {
@@ -55,7 +55,7 @@ struct OpenCopy {
   Buffer manifest;
   std::uint64_t segment_bytes = 0;
   std::uint64_t piece_bytes_max = 0;
-  std::function<void(Result<std::vector<Piece>>)> done;  // empty: all of it is there
+  std::function<void(Result<std::vector<store::Piece>>)> done;  // empty: all of it is there
   bool replace = false;  // what is there of it is damaged and does not count
 };
 // Begins parity, in place of what was begun of it. Errors: those of IncomingParity::open(); nothing
@@ -174,7 +174,7 @@ class PeerFileWorker {
   Result<std::vector<HeldFile>> list();
   void list_version(VersionNumber version, std::vector<HeldFile>& found);
   Result<HeldFile> look_at_file(VersionNumber version, const std::string& name, bool parity);
-  Result<std::vector<Piece>> begin(OpenCopy& command);
+  Result<std::vector<store::Piece>> begin(OpenCopy& command);
   Result<HeldFile> seal(const SealCopy& command);
   Result<HeldFile> sync(const FileOf& file);
   void drop(const FileOf& file);
@@ -186,7 +186,7 @@ class PeerFileWorker {
   const Clock& clock_;
   std::unique_ptr<tier::Tier> tier_;
   std::map<FileOf, Reading> readings_;
-  std::map<FileOf, std::unique_ptr<IncomingFile>> copies_;
+  std::map<FileOf, std::unique_ptr<store::IncomingFile>> copies_;
 };
 
 }  // namespace backstay::agent

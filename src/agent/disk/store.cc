@@ -6,9 +6,6 @@
 
 #include "agent/disk/chunk_reads.h"
 #include "agent/disk/commands_for_later.h"
-#include "agent/disk/needed_segment.h"
-#include "agent/disk/part_writer.h"
-#include "agent/disk/records.h"
 #include "agent/version/held_files.h"
 #include "base/at_once.h"
 #include "base/clock.h"
@@ -16,6 +13,9 @@
 #include "base/log.h"
 #include "format/names.h"
 #include "format/segment.h"
+#include "store/needed_segment.h"
+#include "store/part_writer.h"
+#include "store/records.h"
 
 namespace backstay::agent {
 
@@ -72,7 +72,7 @@ class StoreWorker::Impl {
   // --- scan and removal ---------------------------------------------------------------------
   void handle(ScanJob& command) {
     if (!tier_.ok()) return post_event_(Scanned{tier_.error()});
-    post_event_(Scanned{scan_for_agent(**tier_, job_, command.clean)});
+    post_event_(Scanned{store::scan_for_agent(**tier_, job_, command.clean)});
     if (!command.clean) return;
     // Programs need not wait for this: the first version does, if it comes that soon.
     if (const Status ready = (*tier_)->prepare(); !ready.ok()) {
@@ -84,7 +84,7 @@ class StoreWorker::Impl {
   void handle(LookAgain& command) {
     Looked looked;
     auto there =
-        tier_.ok() ? scan(**tier_, job_) : Result<std::vector<StoredVersion>>(tier_.error());
+        tier_.ok() ? store::scan(**tier_, job_) : Result<std::vector<StoredVersion>>(tier_.error());
     if (!there.ok()) {
       spdlog::warn("cannot look at the versions job={} error=\"{}\"", job_,
                    there.error().message());
@@ -128,15 +128,16 @@ class StoreWorker::Impl {
 
   void add_needs_of(VersionNumber version, std::set<VersionNumber>& needed) {
     if (!tier_.ok()) return;
-    const StoredVersion stays = look_at(**tier_, job_, version);
-    for (const format::Need& need : needs_there(**tier_, job_, stays)) needed.insert(need.version);
+    const StoredVersion stays = store::look_at(**tier_, job_, version);
+    for (const format::Need& need : store::needs_there(**tier_, job_, stays))
+      needed.insert(need.version);
   }
 
   bool remove_one(VersionNumber version) {  // any thread
     const Status status = tier_.ok() ? (*tier_)->remove(format::version_folder(job_, version))
                                      : Status(tier_.error());
     if (!status.ok()) {
-      spdlog::warn("cannot remove an expired version job={} version={} error=\"{}\"", job_, version,
+      spdlog::warn("cannot remove a version job={} version={} error=\"{}\"", job_, version,
                    status.error().to_string());
     }
     return status.ok();
@@ -150,81 +151,84 @@ class StoreWorker::Impl {
 
   void handle(SetAside& command) {
     spdlog::warn("set aside job={} version={} why=\"{}\"", job_, command.version, command.why);
-    const Status status =
-        tier_.ok() ? set_aside(**tier_, job_, command.version, command.why) : Status(tier_.error());
+    const Status status = tier_.ok() ? store::set_aside(**tier_, job_, command.version, command.why)
+                                     : Status(tier_.error());
     if (!status.ok()) spdlog::warn("cannot write the mark: {}", status.error().to_string());
   }
 
   // --- writing ------------------------------------------------------------------------------
   void handle(OpenVersion& command) {
     const VersionNumber version = command.info.version;
-    const auto [at, fresh] = parts_.try_emplace(version, job_, command.info);
+    if (!tier_.ok()) return failed(version, tier_.error());
+    const auto [at, fresh] = parts_.try_emplace(version, **tier_, job_, command.info);
     BACKSTAY_CHECK(fresh);
-    Status opened = open(at->second, std::max(command.bytes, command.hoped_bytes));
-    if (!opened.ok() && command.hoped_bytes > command.bytes) {
-      opened = open(at->second, command.bytes);
-    }
+    store::PartWriter& part = at->second;
+    Status opened = part.open(std::max(command.bytes, command.hoped_bytes));
+    if (!opened.ok() && command.hoped_bytes > command.bytes) opened = part.open(command.bytes);
     if (!opened.ok() && opened.error().code() == Code::no_space && make_room(command.reclaim)) {
-      opened = open(at->second, command.bytes);
+      opened = part.open(command.bytes);
     }
     if (opened.ok()) return;
-    at->second.fail(opened.error());
+    part.fail(opened.error());
     give_up(version);
   }
 
-  Status open(PartWriter& part, std::uint64_t bytes) {
-    return tier_.ok() ? part.open(**tier_, bytes) : Status(tier_.error());
-  }
-
   // Open, and without an error; else null.
-  PartWriter* part_of(VersionNumber version) {
+  store::PartWriter* part_of(VersionNumber version) {
     const auto found = parts_.find(version);
     return found == parts_.end() || found->second.error() ? nullptr : &found->second;
   }
 
   void handle(WriteChunk& command) {
-    PartWriter* part = part_of(command.version);
+    store::PartWriter* part = part_of(command.version);
     while (part != nullptr && part->full()) {
       reap_writes(*part, true);
       part = part_of(command.version);
     }
-    if (part != nullptr) return part->write(command);
+    if (part != nullptr) {
+      return part->write(
+          {command.object, command.object_offset, command.length, command.checksum, command.memory},
+          std::uint64_t{command.buffer} << 32 | command.length);
+    }
     post_event_(ChunkWritten{command.version, command.buffer, 0});
     give_up_failed();
   }
 
   void handle(SealVersion& command) {
-    std::vector<SealVersion> one;
-    one.push_back(std::move(command));
+    std::vector<SealVersion> one{std::move(command)};
     seal(one);
   }
 
   void seal(std::vector<SealVersion>& commands) {
-    std::vector<Finishing> parts;
+    std::vector<store::Finishing> parts;
     for (SealVersion& command : commands) {
       const auto found = parts_.find(command.version);
       if (found == parts_.end()) continue;
-      PartWriter& part = found->second;
+      store::PartWriter& part = found->second;
       while (part.in_flight() > 0) reap_writes(part, true);
       part.error() ? give_up(command.version) : parts.push_back({&part, &command});
     }
-    if (!parts.empty()) finish_at_once(**tier_, parts);
-    for (Finishing& one : parts) {
-      if (one.sealed->ok()) {
-        sealed(std::move(**one.sealed));
+    store::finish_at_once(parts);
+    for (store::Finishing& one : parts) {
+      if (one.finished->ok()) {
+        sealed(**one.finished);
       } else {
-        one.part->fail(one.sealed->error());
-        give_up(one.command->version);
+        one.part->fail(one.finished->error());
+        give_up(one.end->version);
       }
     }
   }
 
-  void sealed(VersionSealed event) {
-    const format::CommitRecord& record = event.stored.record;
+  void sealed(const store::FinishedPart& part) {
+    const format::CommitRecord& record = part.record;
     parts_.erase(record.version);
     if (record.nodes == 1) unrecorded_[record.version] = record;
-    for (const FileOf& one : event.needs) sealed_needs_[record.version].insert(one.version);
-    post_event_(std::move(event));
+    for (const format::Need& need : part.manifest->needs) {
+      sealed_needs_[record.version].insert(need.version);
+    }
+    StoredVersion stored{.version = record.version, .record = record};
+    stored.in_doubt = record.nodes > 1;
+    post_event_(VersionSealed{std::move(stored), part.manifest});
   }
 
   void handle(RecordVersion& command) {
@@ -233,11 +237,11 @@ class StoreWorker::Impl {
   }
 
   void record(std::vector<RecordVersion>& commands) {
-    std::vector<Recording> records;
+    std::vector<store::Recording> records;
     for (RecordVersion& command : commands) {
       if (is_to_record(command)) records.push_back({&command.record});
     }
-    if (!records.empty()) put_at_once(**tier_, job_, records);
+    if (!records.empty()) store::put_at_once(**tier_, job_, records);
     for (const auto& [record, done] : records) {
       if (!done.ok()) {
         record_failed(*record, done.error());
@@ -269,7 +273,7 @@ class StoreWorker::Impl {
   Status has_part(const RecordVersion& command) {
     if (!tier_.ok()) return tier_.error();
     if (unrecorded_.contains(command.record.version)) return {};
-    return find_part(**tier_, job_, command.record, command.part);
+    return store::find_part(**tier_, job_, command.record, command.part);
   }
 
   // Versions of one node take the place of those to be removed. Their order to be recorded may
@@ -277,16 +281,16 @@ class StoreWorker::Impl {
   bool make_room(const Reclaim& reclaim) {
     do_later();
     for (const auto& [version, record] : std::exchange(unrecorded_, {})) {
-      std::vector<Recording> one(1);
+      std::vector<store::Recording> one(1);
       format::CommitRecord now = record;
       now.level = Level::local;
       one.front().record = &now;
-      put_at_once(**tier_, job_, one);
+      store::put_at_once(**tier_, job_, one);
       const bool done = one.front().done.ok();
       (done ? recorded_early_[version] : unrecorded_[version]) = done ? now : record;
     }
     const bool all = std::ranges::all_of(reclaim.once_recorded, [this](VersionNumber version) {
-      return look_at(**tier_, job_, version).level != Level::none;
+      return store::look_at(**tier_, job_, version).level != Level::none;
     });
     return remove(all ? reclaim.later : reclaim.versions);
   }
@@ -295,14 +299,8 @@ class StoreWorker::Impl {
   // could not be written.
   void record_failed(const format::CommitRecord& record, const Error& why) {
     if (record.nodes > 1) return post_event_(RecordFailed{record.version, record.level, why});
-    spdlog::error("version could not be written job={} version={} error=\"{}\"", job_,
-                  record.version, why.to_string());
-    const std::string folder = format::version_folder(job_, record.version);
-    if (const Status status = (*tier_)->remove(folder); !status.ok()) {
-      spdlog::warn("cannot remove {}: {}", folder, status.error().to_string());
-    }
-    unrecorded_.erase(record.version);
-    post_event_(VersionFailed{record.version, why});
+    (void)remove_one(record.version);
+    failed(record.version, why);
   }
 
   void handle(AbortVersion& command) {
@@ -315,9 +313,7 @@ class StoreWorker::Impl {
     const std::string folder = format::version_folder(job_, command.version);
     const auto manifest = (*tier_)->open(format::manifest_name(folder, command.node));
     if (manifest.ok() || manifest.error().code() != Code::not_found) return;  // it may be prepared
-    if (const Status status = (*tier_)->remove(folder); !status.ok()) {
-      spdlog::warn("cannot remove {}: {}", folder, status.error().to_string());
-    }
+    (void)remove_one(command.version);
   }
 
   // After its first error the rest of a version's chunks is not written any more.
@@ -329,22 +325,21 @@ class StoreWorker::Impl {
   }
 
   void give_up(VersionNumber version) {
-    PartWriter& part = parts_.at(version);
+    store::PartWriter& part = parts_.at(version);
     while (part.in_flight() > 0) reap_writes(part, true);
-    const VersionFailed event{version, *part.error()};
-    spdlog::error("version could not be written job={} version={} error=\"{}\"", job_,
-                  event.version, event.error.to_string());
-    part.close();
-    remove_rest(part);
+    const Error why = *part.error();
+    if (const Status status = part.remove(); !status.ok()) {
+      spdlog::warn("cannot remove the rest of it: {}", status.error().to_string());
+    }
     parts_.erase(version);
-    post_event_(event);
+    failed(version, why);
   }
 
-  void remove_rest(const PartWriter& part) {
-    if (!tier_.ok()) return;
-    if (const Status status = remove_part(**tier_, part.folder(), part.info()); !status.ok()) {
-      spdlog::warn("cannot remove {}: {}", part.folder(), status.error().to_string());
-    }
+  void failed(VersionNumber version, const Error& why) {
+    spdlog::error("version could not be written job={} version={} error=\"{}\"", job_, version,
+                  why.to_string());
+    unrecorded_.erase(version);
+    post_event_(VersionFailed{version, why});
   }
 
   // --- reading ------------------------------------------------------------------------------
@@ -355,7 +350,7 @@ class StoreWorker::Impl {
       event.manifest = tier_.error();
     } else {
       in_use_ = version;
-      auto manifest = read_manifest(**tier_, job_, command.record, command.node);
+      auto manifest = store::read_manifest(**tier_, job_, command.record, command.node);
       if (manifest.ok()) {
         for (const format::Need& need : manifest->needs) in_use_needs_.insert(need.version);
       }
@@ -366,8 +361,9 @@ class StoreWorker::Impl {
 
   // A tool, or another node's agent, has removed it: no damage.
   bool is_gone(VersionNumber version) {
-    StoredVersion now = look_at(**tier_, job_, version);
-    return now.level == Level::none && now.damage.empty() && !find_in_doubt(**tier_, job_, now);
+    StoredVersion now = store::look_at(**tier_, job_, version);
+    return now.level == Level::none && now.damage.empty() &&
+           !store::find_in_doubt(**tier_, job_, now);
   }
 
   void handle(ReadChunk& command) {
@@ -383,8 +379,9 @@ class StoreWorker::Impl {
     if (reads_.has(segment)) return {};
     reads_.finish();
     if (!tier_.ok()) return tier_.error();
-    BACKSTAY_ASSIGN(auto reader, segment.run == 0 ? (*tier_)->open(names_of(job_, segment).data)
-                                                  : open_needed(**tier_, job_, segment));
+    BACKSTAY_ASSIGN(auto reader, segment.run == 0
+                                     ? (*tier_)->open(store::names_of(job_, segment).data)
+                                     : store::open_needed(**tier_, job_, segment));
     reads_.begin(segment, std::move(reader));
     return {};
   }
@@ -405,8 +402,12 @@ class StoreWorker::Impl {
   }
 
   // --- completions --------------------------------------------------------------------------
-  void reap_writes(PartWriter& part, bool wait) {
-    for (const ChunkWritten& written : part.reap(wait)) post_event_(written);
+  void reap_writes(store::PartWriter& part, bool wait) {
+    for (const tier::Done& done : part.reap(wait)) {
+      const auto length = static_cast<std::uint32_t>(done.tag);
+      post_event_(ChunkWritten{part.info().version, static_cast<std::uint32_t>(done.tag >> 32),
+                               done.status.ok() ? length : 0});
+    }
   }
 
   const std::string job_;
@@ -417,7 +418,7 @@ class StoreWorker::Impl {
   std::map<VersionNumber, format::CommitRecord> unrecorded_;
   // Of those that were recorded to make room, before that order came.
   std::map<VersionNumber, format::CommitRecord> recorded_early_;
-  std::map<VersionNumber, PartWriter> parts_;  // that are written
+  std::map<VersionNumber, store::PartWriter> parts_;  // that are written
   // Of sealed ones without an order to record: what may go was chosen before they were known.
   std::map<VersionNumber, std::set<VersionNumber>> sealed_needs_;
   ChunkReads reads_;

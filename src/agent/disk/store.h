@@ -34,14 +34,13 @@
 #include <variant>
 #include <vector>
 
-#include "agent/disk/catalog.h"
 #include "agent/disk/home_orders.h"
-#include "agent/version/held_files.h"
 #include "agent/version/retention.h"
 #include "base/alternative.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "format/manifest.h"
+#include "store/part_writer.h"
 #include "tier/tier.h"
 
 namespace backstay::agent {
@@ -70,19 +69,7 @@ struct WriteChunk {
   std::uint64_t object_offset = 0;
   std::uint64_t checksum = 0;
 };
-// Chunks that are not written, as older versions have them: in segments that lie on this node's
-// disk, of versions that stay there until this one's VersionSealed.
-struct OlderChunks {
-  std::vector<format::Need> needs;         // sorted by version; each named by a chunk
-  std::vector<format::ChunkEntry> chunks;  // `need`: index in `needs` + 1
-};
-struct SealVersion {
-  VersionNumber version = 0;
-  std::uint64_t captured_ns = 0;
-  std::vector<std::pair<format::ObjectId, std::uint64_t>> object_bytes;
-  OlderChunks older = {};
-  std::vector<format::Need> may_need = {};  // stands in the record beside what this part needs
-};
+using SealVersion = store::PartEnd;
 struct AbortVersion {  // it will not be written (again); copies of other nodes' parts go, too
   VersionNumber version = 0;
   NodeId node = 0;  // whose part it was: a part that is prepared stays
@@ -153,13 +140,8 @@ struct ChunkWritten {  // the buffer is the main loop's again, written or not
 // All of it is on the tier but the record; `in doubt` where the run has several nodes.
 struct VersionSealed {
   StoredVersion stored;
-  NodeId node = 0;
-  std::uint64_t segment_bytes = 0;
-  std::vector<Rank> ranks;         // whose regions it has
-  std::vector<FileOf> needs = {};  // files of older versions that its chunks lie in
   std::shared_ptr<const format::Manifest> manifest = {};
 };
-HeldFile held_of(const VersionSealed& sealed);  // this node's part, without a record
 struct VersionRecorded {
   StoredVersion stored;
 };

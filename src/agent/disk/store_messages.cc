@@ -17,16 +17,4 @@ Event& Event::operator=(const Event& other) = default;
 Event& Event::operator=(Event&& other) noexcept = default;
 Event::~Event() = default;
 
-HeldFile held_of(const VersionSealed& sealed) {
-  const format::CommitRecord& record = sealed.stored.record;
-  HeldFile held;
-  held.file = {record.version, record.run, sealed.node};
-  held.nodes = record.nodes;
-  held.ranks_of_run = record.ranks;
-  held.segment_bytes = sealed.segment_bytes;
-  held.ranks = sealed.ranks;
-  held.needs = sealed.needs;
-  return held;
-}
-
 }  // namespace backstay::agent

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/group/peers.h"
-#include "agent/version/stored_version.h"
+#include "agent/version/stored.h"
 
 namespace backstay::agent {
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <span>
 
-#include "agent/version/file_of.h"
+#include "agent/version/stored.h"
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"

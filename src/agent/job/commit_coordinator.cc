@@ -164,7 +164,7 @@ RunMembership* CommitCoordinator::membership_of(const format::CommitRecord& reco
 void CommitCoordinator::on(const VersionSealed& event) {
   const VersionNumber number = event.stored.version;
   sealed_ns_ = state_.clock.monotonic_ns();
-  state_.versions.prepared(event.stored, event.node);
+  state_.versions.prepared(event.stored, event.manifest->node);
   state_.newest_part = event.manifest;
   if (const MemoryVersion* version = state_.in_memory(number)) record_written(*version);
   if (RunMembership* run_membership = membership_of(event.stored.record))

@@ -211,7 +211,7 @@ void Job::on(const Event& event) {
     output_.on(*written);
   } else if (const auto* sealed = std::get_if<VersionSealed>(&event)) {
     if (redundancy_ && sealed->stored.record.run == state_.run) {
-      redundancy_->sealed(held_of(*sealed));
+      redundancy_->sealed(store::held_segment(*sealed->manifest));
     }
     commit_coordinator_.on(*sealed);
     capture_.prepared(sealed->stored.version);

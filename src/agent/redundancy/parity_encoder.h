@@ -68,7 +68,7 @@ class ParityEncoder {
   std::uint64_t pump();
 
   // Of what it makes.
-  ParityOf protection() const { return {group_, shape_.parity}; }
+  store::ParityOf protection() const { return {group_, shape_.parity}; }
   // Why this node's parity of a version is not there, if that was given up for now.
   std::vector<Blocker> blockers() const;
 

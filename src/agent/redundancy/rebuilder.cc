@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "agent/version/needed_files.h"
 #include "base/log.h"
+#include "store/needed_files.h"
 
 namespace backstay::agent {
 
@@ -159,7 +159,7 @@ void Rebuilder::look_up(const FileOf& file, std::uint32_t member, bool parity) {
 // What it needs lies beside it: files of the same node in older versions, which are as lost as it
 // is. One after the other; where one is on this node, it is taken.
 void Rebuilder::make_needed(const FileOf& file, Work& work) {
-  if (!work.needs) work.needs = needed_files(work.search.group.members[work.search.lost]);
+  if (!work.needs) work.needs = store::needed_files(work.search.group.members[work.search.lost]);
   const HeldFiles& held = directory_.held();
   std::erase_if(*work.needs, [&](const FileOf& one) { return held.find(one) != nullptr; });
   if (work.needs->empty()) return make(file, work);

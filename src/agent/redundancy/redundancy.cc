@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "agent/version/needed_files.h"
 #include "base/log.h"
+#include "store/needed_files.h"
 
 namespace backstay::agent {
 
@@ -37,7 +37,7 @@ Redundancy::Redundancy(JobState& state, Peers& peers, PeerFileParts parts,
 
 // From now on what the file needs stays too.
 void Redundancy::hold(const HeldFile& file) {
-  state_.versions.needs({file.file.version, file.file.run}, needs_of(file.needs));
+  state_.versions.needs({file.file.version, file.file.run}, store::needs_of(file.needs));
   directory_.add(file);
 }
 
@@ -56,7 +56,7 @@ void Redundancy::listed(Result<std::vector<HeldFile>> files) {
   gone_.clear();
   listed_ = true;
   for (const HeldFile& one : all) {
-    state_.versions.needs({one.file.version, one.file.run}, needs_of(one.needs));
+    state_.versions.needs({one.file.version, one.file.run}, store::needs_of(one.needs));
   }
   directory_.announce(all);
   replicator_.listed(all);

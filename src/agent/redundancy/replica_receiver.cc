@@ -142,12 +142,14 @@ void ReplicaReceiver::got_manifest(Copy& copy, Result<Buffer> manifest) {
   copy.step = Step::opening;
   world_.peer_files.post(OpenCopy{
       copy.file, std::move(*manifest), copy.what.segment_bytes, world_.keeping.buffer_bytes(),
-      on_copy(copy, [this](Copy& of,
-                           Result<std::vector<Piece>> pieces) { opened(of, std::move(pieces)); }),
+      on_copy(copy,
+              [this](Copy& of, Result<std::vector<store::Piece>> pieces) {
+                opened(of, std::move(pieces));
+              }),
       copy.replace});
 }
 
-void ReplicaReceiver::opened(Copy& copy, Result<std::vector<Piece>> pieces) {
+void ReplicaReceiver::opened(Copy& copy, Result<std::vector<store::Piece>> pieces) {
   if (!pieces.ok()) {
     fail(copy, pieces.error());
     return end(copy);
@@ -187,7 +189,7 @@ std::uint64_t ReplicaReceiver::pull(Copy& copy, std::size_t buffers) {
 // that.
 void ReplicaReceiver::pull_piece(Copy& copy, std::size_t index, Lease lease) {
   ++copy.on_way;
-  const Piece piece = copy.pieces[index];
+  const store::Piece piece = copy.pieces[index];
   const auto memory = lease->span().first(piece.bytes);
   auto done = [this, index, lease = std::move(lease)](Copy& of, const Status& status) mutable {
     arrived(of, index, std::move(lease), status);
@@ -208,7 +210,7 @@ void ReplicaReceiver::arrived(Copy& copy, std::size_t index, Lease lease, const 
     --copy.on_way;
     return settle(copy);
   }
-  const Piece piece = copy.pieces[index];
+  const store::Piece piece = copy.pieces[index];
   const Bytes memory = lease->span().first(piece.bytes);
   auto done = [this, index, lease = std::move(lease)](Copy& of, const Status& result) mutable {
     lease.reset();

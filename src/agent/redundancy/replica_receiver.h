@@ -64,7 +64,7 @@ class ReplicaReceiver {
     FileOf file;
     std::deque<NodeId> askers;  // the first is the source
     Step step = Step::waiting;
-    std::vector<Piece> pieces;
+    std::vector<store::Piece> pieces;
     std::size_t next = 0;
     std::deque<std::size_t> again;             // pieces to be read once more
     std::map<std::size_t, std::size_t> wrong;  // how often each piece was
@@ -86,7 +86,7 @@ class ReplicaReceiver {
   std::vector<Copy*> first_ones();
   void start(Copy& copy);
   void got_manifest(Copy& copy, Result<Buffer> manifest);
-  void opened(Copy& copy, Result<std::vector<Piece>> pieces);
+  void opened(Copy& copy, Result<std::vector<store::Piece>> pieces);
   std::uint64_t pull(Copy& copy, std::size_t buffers);
   void pull_piece(Copy& copy, std::size_t index, Lease lease);
   void arrived(Copy& copy, std::size_t index, Lease lease, const Status& status);

@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/disk/links.h"
-#include "agent/version/needed_files.h"
 #include "agent/version/unprotected.h"
 #include "base/log.h"
 #include "format/names.h"
 #include "format/segment.h"
 #include "protect/keepers.h"
 #include "protect/placement.h"
+#include "store/needed_files.h"
 
 namespace backstay::agent {
 
@@ -34,7 +34,7 @@ wire::peer::Keep what_of(const HeldFile& held) {
   what.segment_bytes = held.segment_bytes;
   what.nodes = held.nodes;
   what.ranks = held.ranks_of_run;
-  for (const format::Need& need : needs_of(held.needs)) {
+  for (const format::Need& need : store::needs_of(held.needs)) {
     what.needs.push_back({need.version, need.run});
   }
   return what;

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "agent/group/remote_files.h"
-#include "agent/version/needed_files.h"
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "store/needed_files.h"
 
 namespace backstay::agent {
 
@@ -251,7 +251,8 @@ void Restore::plan_reads() {
     const Place place = part.source.place;
     const bool replica = place == Place::replica;
     return std::tuple(place, replica ? 0 : part.read_from.node, !last,
-                      replica ? FileOf() : file_with(*part.manifest, chunk), chunk.segment_offset);
+                      replica ? FileOf() : store::file_with(*part.manifest, chunk),
+                      chunk.segment_offset);
   };
   std::sort(planned_.begin(), planned_.end(),
             [&](const Planned& a, const Planned& b) { return order(a) < order(b); });

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/version/file_of.h"
+#include "agent/version/stored.h"
 #include "base/ids.h"
 
 namespace backstay::agent {

@@ -337,7 +337,7 @@ void SourceSelector::drop_one(Search& search, const Source& source, const Error&
 void SourceSelector::drop_place(Place place, Code first, const Error& why) {
   BACKSTAY_CHECK(is_whole(place));
   // Only damage that was found both times is for good.
-  const bool for_good = is_damage_or_gone(why.code()) && is_damage_or_gone(first);
+  const bool for_good = store::is_damage_or_gone(why.code()) && store::is_damage_or_gone(first);
   const bool damage = is_damage(why.code()) || (alone() && for_good);
   for (Search& search : searches_) {
     const auto gone =

@@ -5,9 +5,9 @@
 
 #include "agent/disk/links.h"
 #include "agent/group/remote_files.h"
-#include "agent/version/needed_files.h"
 #include "base/check.h"
 #include "format/segment.h"
+#include "store/needed_files.h"
 
 namespace backstay::agent {
 
@@ -153,7 +153,7 @@ void VersionReader::read(const Source& source, const format::Manifest& manifest,
   const std::uint64_t ticket = next_ticket_++;
   reading_[ticket] = {index, buffer, source};
   const std::span<std::byte> memory = state_.pool.buffer(buffer);
-  const FileOf segment = file_with(manifest, chunk);
+  const FileOf segment = store::file_with(manifest, chunk);
   if (source.place != Place::replica) {
     const auto older = chunk.here() ? std::nullopt : std::optional(segment);
     return post(source.place,

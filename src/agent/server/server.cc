@@ -9,15 +9,15 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "agent/disk/event_log.h"
-#include "agent/disk/guarded_tier.h"
-#include "agent/disk/job_lock.h"
 #include "agent/server/metrics.h"
 #include "agent/server/server_slot.h"
 #include "agent/server/status.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "store/event_log.h"
+#include "store/guarded_tier.h"
+#include "store/job_lock.h"
 
 namespace backstay::agent {
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "agent/disk/disk_threads.h"
-#include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/disk/mailbox.h"
 #include "agent/disk/store.h"
@@ -24,6 +23,7 @@
 #include "agent/server/metrics_page.h"
 #include "agent/server/socket_path_watch.h"
 #include "base/fd.h"
+#include "store/job_lock.h"
 #include "wire/socket.h"
 
 namespace backstay::io {

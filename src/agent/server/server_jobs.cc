@@ -2,15 +2,15 @@
 #include <algorithm>
 #include <random>
 
-#include "agent/disk/event_log.h"
-#include "agent/disk/guarded_tier.h"
-#include "agent/disk/job_lock.h"
 #include "agent/server/server.h"
 #include "agent/server/server_slot.h"
 #include "base/clock.h"
 #include "base/folders.h"
 #include "base/hold.h"
 #include "base/machine.h"
+#include "store/event_log.h"
+#include "store/guarded_tier.h"
+#include "store/job_lock.h"
 
 namespace backstay::agent {
 
@@ -51,7 +51,7 @@ Result<Server::Slot*> Server::open_job(const std::string& job, const std::string
   BACKSTAY_ASSIGN(auto page, ControlPage::create());
   const std::uint64_t number = next_slot_++;
   auto slot = std::make_unique<Slot>(*this, number, job, dir);
-  slot->lock = std::make_shared<JobLock>(dir, job, JobLock::Kind::job);
+  slot->lock = std::make_shared<store::JobLock>(dir, job, store::JobLock::Kind::job);
   slot->store = make_store(*slot);
   slot->job =
       std::make_unique<Job>(job, dir, *pool_, *this, *slot, system_clock(), std::move(page));
@@ -75,14 +75,14 @@ std::unique_ptr<Store> Server::make_store(const Slot& slot) {
                           const std::lock_guard guard(shared->mutex);
                           shared->facts = facts;
                         }));
-        return guarded(std::move(tier), lock);
+        return store::guarded(std::move(tier), lock);
       },
-      [this, number = slot.number, log = EventLog(folder)](Event event) {
+      [this, number = slot.number, log = store::EventLog(folder)](Event event) {
         if (auto* scanned = std::get_if<Scanned>(&event))
           scanned->finished = log.last_run_finished();
         events_.put(Posted{number, std::move(event), false});
       },
-      [log = EventLog(folder), lock = slot.lock](const std::string& line) {
+      [log = store::EventLog(folder), lock = slot.lock](const std::string& line) {
         if (lock->found()) log.append(line);
       });
 }
@@ -95,8 +95,8 @@ std::unique_ptr<Drain> Server::make_drain(const Slot& slot) {
   world.open_durable = [all = options_.world](const std::string& dir) {
     return all->open_shared(dir);
   };
-  world.lock = [job](const std::string& durable) { return lock_job(durable, job); };
-  world.lock_live = [job](const std::string& durable) { return lock_live(durable, job); };
+  world.lock = [job](const std::string& durable) { return store::lock_job(durable, job); };
+  world.lock_live = [job](const std::string& durable) { return store::lock_live(durable, job); };
   world.post_event = [this, number = slot.number](Event event) {
     events_.put(Posted{number, std::move(event), true});
   };
@@ -106,10 +106,10 @@ std::unique_ptr<Drain> Server::make_drain(const Slot& slot) {
 namespace {
 
 // The node's disk, as long as the job's lock is there.
-auto opens_guarded(ServerWorld* world, const std::string& dir, const HeldLock& lock) {
+auto opens_guarded(ServerWorld* world, const std::string& dir, const store::HeldLock& lock) {
   return [world, dir, lock]() -> Result<std::unique_ptr<tier::Tier>> {
     BACKSTAY_ASSIGN(auto tier, world->open_tier(dir));
-    return guarded(std::move(tier), lock);
+    return store::guarded(std::move(tier), lock);
   };
 }
 

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "agent/disk/disk_threads.h"
-#include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/disk/store.h"
 #include "agent/job/job.h"
 #include "agent/server/server.h"
 #include "base/folders.h"
+#include "store/job_lock.h"
 
 namespace backstay::agent {
 
@@ -80,7 +80,7 @@ struct Server::Slot final : StoreLink {
   std::uint64_t asked_drain_posts = 0;
   std::uint64_t settled_drain_posts = 0;
   std::uint64_t unused_since_ns = 0;  // 0: in use
-  HeldLock lock;                 // the store takes it; each writer to the job's folder looks at it
+  store::HeldLock lock;          // the store takes it; each writer to the job's folder looks at it
   std::unique_ptr<Store> store;  // outlives the job, which posts to it
   std::unique_ptr<Drain> drain;  // made for the first run with a durable directory
   std::unique_ptr<Home> home;    // made for the first captured files

@@ -1,25 +1,14 @@
-// Which versions of a job are removed so that its storage holds what the user asked for. Pure: no
-// I/O, no clock.
+// Which versions an agent removes from its disk and from shared storage (store/retention.h), given
+// what it knows of the job. Pure: no I/O, no clock.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "agent/version/version_table.h"
+#include "store/retention.h"
 
 namespace backstay::agent {
-
-// Which of `versions` retention removes so that `keep` good ones stay: every older one, damaged
-// ones that are older than the newest good one, in doubt ones that are older than all that stay;
-// never the newest good one, nor the newest of the highest level that a good one has. Doubtful ones
-// do not count.
-//
-// `announced`: the newest that is known to be protected on all nodes; 0: none is. Of those that are
-// recorded as protected here that one stays, and every newer one: another node may have removed its
-// part before it could record it, and only the announced one is sure to be there when nodes are
-// lost (docs/protocol/tree.md, "Commit of a level").
-std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep,
-                                   VersionNumber announced);
 
 // Versions to remove from this node's disk so that `keep` good ones stay: none that is pinned, or
 // ordered to be removed, or needed by one that stays. The newest first: one that cannot be removed

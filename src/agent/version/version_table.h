@@ -18,9 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/version/file_of.h"
 #include "agent/version/level_blockers.h"
-#include "agent/version/stored_version.h"
+#include "agent/version/stored.h"
 #include "agent/version/version_pin.h"
 #include "format/need.h"
 

@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
-#include "agent/disk/needed_segment.h"
-#include "agent/version/needed_files.h"
-#include "base/checksum.h"
-#include "format/names.h"
-#include "format/segment.h"
+#include "store/held_file.h"
+#include "store/needed_files.h"
+#include "store/needed_segment.h"
+#include "store/part_reader.h"
 
 namespace backstay::bin {
 namespace {
@@ -21,26 +20,27 @@ namespace {
 constexpr std::size_t damages_kept = 20;
 constexpr unsigned reads_ahead = 4;
 
-using Chunks = std::vector<const format::ChunkEntry*>;
-
-// The check of one node's part, segment by segment. Threads take the next chunk from a counter;
-// they add damage under a lock, which is rare.
+// The check of one node's part. Threads take the next chunk from a counter; they add damage under a
+// lock, which is rare.
 class NodeCheck {
  public:
   NodeCheck(tier::Tier& tier, const format::Manifest& manifest, Progress& progress,
             CheckResult& result)
-      : tier_(tier),
-        manifest_(manifest),
-        own_(agent::file_of(manifest)),
-        progress_(progress),
-        result_(result) {}
+      : tier_(tier), manifest_(manifest), progress_(progress), result_(result) {}
 
   Status run(unsigned threads) {
-    std::map<agent::FileOf, Chunks> chunks = {{own_, {}}};
-    for (const format::ChunkEntry& chunk : manifest_.chunks) {
-      chunks[agent::file_with(manifest_, chunk)].push_back(&chunk);
+    std::set<store::FileOf> lost;
+    for (const store::FileOf& older : store::needed_files(manifest_)) {
+      const auto reader = store::open_needed(tier_, manifest_.job, older);
+      if (reader.ok()) continue;
+      BACKSTAY_TRY(damage_or_failure(reader.error()));
+      lost.insert(older);
     }
-    for (const auto& [segment, in_it] : chunks) BACKSTAY_TRY(check(segment, in_it, threads));
+    for (const format::ChunkEntry& chunk : manifest_.chunks) {
+      if (!lost.contains(store::file_with(manifest_, chunk))) chunks_.push_back(&chunk);
+    }
+    BACKSTAY_TRY(check_chunks(threads));
+    BACKSTAY_TRY(check_own_header());
     return check_tables();
   }
 
@@ -50,21 +50,13 @@ class NodeCheck {
     const format::ChunkEntry* chunk = nullptr;
   };
 
-  Status check(const agent::FileOf& segment, const Chunks& chunks, unsigned threads) {
-    if (segment != own_) {
-      const auto reader = agent::open_needed(tier_, manifest_.job, segment);
-      if (!reader.ok()) return damage_or_failure(reader.error());
-    }
-    segment_ = segment;
-    chunks_ = &chunks;
-    next_ = 0;
+  Status check_chunks(unsigned threads) {
     std::vector<std::thread> workers;
-    const std::size_t useful = std::max<std::size_t>(1, chunks.size() / reads_ahead);
+    const std::size_t useful = std::max<std::size_t>(1, chunks_.size() / reads_ahead);
     for (unsigned i = 0; i < std::min<std::size_t>(threads, useful); ++i)
       workers.emplace_back([this] { keep_first(work()); });
     for (std::thread& worker : workers) worker.join();
-    if (failure_) return *failure_;
-    return segment == own_ ? check_own_header() : Status();
+    return failure_ ? Status(*failure_) : Status();
   }
 
   Status damage_or_failure(const Error& error) {
@@ -76,7 +68,7 @@ class NodeCheck {
   void keep_first(const Status& status) {
     const std::lock_guard lock(mutex_);
     if (!status.ok() && !failure_) failure_ = status.error();
-    if (!status.ok()) next_ = chunks_->size();  // the others need not go on
+    if (!status.ok()) next_ = chunks_.size();  // the others need not go on
   }
 
   void add_damage(std::string what) {
@@ -85,61 +77,45 @@ class NodeCheck {
       result_.damaged.push_back({manifest_.node, std::move(what)});
   }
 
-  std::string name() const {
-    return format::segment_name(format::version_folder(manifest_.job, segment_.version),
-                                segment_.node);
-  }
-
   Status work() {
-    BACKSTAY_ASSIGN(const auto reader, tier_.open(name()));
+    store::PartReader reader({&tier_}, manifest_);
+    BACKSTAY_TRY(reader.open());
     std::vector<Slot> slots;
-    for (unsigned i = 0; i < std::min(reads_ahead, reader->depth()); ++i)
+    for (unsigned i = 0; i < std::min(reads_ahead, reader.depth()); ++i)
       slots.push_back({AlignedMemory(manifest_.chunk_bytes_max), nullptr});
-    for (std::size_t i = 0; i < slots.size(); ++i) start_next(*reader, slots[i], i);
+    for (std::size_t i = 0; i < slots.size(); ++i) start_next(reader, slots[i], i);
     Status status;
-    while (reader->in_flight() > 0) {
-      for (const tier::Done& done : reader->reap(true)) {
+    while (reader.in_flight() > 0) {
+      for (const tier::Done& done : reader.reap(true)) {
         Slot& slot = slots[done.tag];
-        if (status.ok()) status = look_at(slot, done.status);
-        if (status.ok()) start_next(*reader, slot, done.tag);
+        if (status.ok()) status = look_at(*slot.chunk, done.status);
+        if (status.ok()) start_next(reader, slot, done.tag);
       }
     }
     return status;
   }
 
-  void start_next(tier::Reader& reader, Slot& slot, std::uint64_t tag) {
+  void start_next(store::PartReader& reader, Slot& slot, std::uint64_t tag) {
     const std::size_t index = next_.fetch_add(1);
-    if (index >= chunks_->size()) return;
-    slot.chunk = (*chunks_)[index];
-    reader.read(slot.chunk->segment_offset,
-                slot.memory.span().first(format::slot_bytes(slot.chunk->length)), tag);
+    if (index >= chunks_.size()) return;
+    slot.chunk = chunks_[index];
+    reader.start(*slot.chunk, slot.memory.span(), tag);
   }
 
-  std::string place_of(const format::ChunkEntry& chunk) const {
-    const std::string where =
-        fmt::format("{}, bytes {} to {} of its object", format::object_name(chunk.object),
-                    chunk.object_offset, chunk.object_offset + chunk.length - 1);
-    if (chunk.here()) return where;
-    return fmt::format("{}, which lie in version {} (node {}) that it needs,", where,
-                       segment_.version, segment_.node);
-  }
-
-  Status look_at(Slot& slot, const Status& read) {
-    const format::ChunkEntry& chunk = *slot.chunk;
+  Status look_at(const format::ChunkEntry& chunk, const Status& read) {
     progress_.add(chunk.length);
     checked_.fetch_add(1);
     bytes_.fetch_add(chunk.length);
-    if (!read.ok() && read.error().code() == Code::not_found) return read;
-    if (!read.ok())
-      add_damage(place_of(chunk) + " cannot be read: " + read.error().message());
-    else if (checksum(slot.memory.span().first(chunk.length)) != chunk.checksum)
-      add_damage(place_of(chunk) + " do not match their checksum");
+    if (read.ok()) return {};
+    if (read.error().code() == Code::not_found) return read;
+    add_damage(read.error().message());
     return {};
   }
 
   Status check_own_header() {
-    BACKSTAY_ASSIGN(const auto reader, tier_.open(name()));
-    const Status good = agent::check_header(*reader, manifest_.job, own_);
+    const store::FileOf own = store::file_of(manifest_);
+    BACKSTAY_ASSIGN(const auto reader, tier_.open(store::names_of(manifest_.job, own).data));
+    const Status good = store::check_header(*reader, manifest_.job, own);
     if (!good.ok()) add_damage("the segment's header: " + good.error().message());
     return {};
   }
@@ -174,23 +150,21 @@ class NodeCheck {
 
   tier::Tier& tier_;
   const format::Manifest& manifest_;
-  const agent::FileOf own_;
   Progress& progress_;
   CheckResult& result_;
-  agent::FileOf segment_;  // that is being checked
-  const Chunks* chunks_ = nullptr;
-  std::mutex mutex_;  // of result_.damages and damaged, failure_
+  std::vector<const format::ChunkEntry*> chunks_;  // of all segments
+  std::mutex mutex_;                               // of result_.damages and damaged, failure_
   std::optional<Error> failure_;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> checked_{0}, bytes_{0};
 };
 
 // A node's disk of a larger run holds its own part only.
-bool has_all_nodes(const agent::StoredVersion& version) {
+bool has_all_nodes(const store::StoredVersion& version) {
   return version.record.nodes == 1 || version.level == Level::durable;
 }
 
-void add_missing(const agent::StoredVersion& version, const std::vector<NodeId>& there,
+void add_missing(const store::StoredVersion& version, const std::vector<NodeId>& there,
                  CheckResult& result) {
   for (NodeId node = 0; node < version.record.nodes; ++node) {
     if (std::binary_search(there.begin(), there.end(), node)) continue;
@@ -208,10 +182,10 @@ struct Whole {
   }
 };
 
-Status check_node(Stored& stored, const std::string& job, const agent::StoredVersion& version,
+Status check_node(Stored& stored, const std::string& job, const store::StoredVersion& version,
                   NodeId node, unsigned threads, Progress& progress, CheckResult& result,
                   Whole& whole) {
-  const auto manifest = agent::read_manifest(stored.tier(), job, version.record, node);
+  const auto manifest = store::read_manifest(stored.tier(), job, version.record, node);
   if (!manifest.ok() && is_damage(manifest.error().code())) {
     ++result.damages;
     result.damaged.push_back({node, manifest.error().message()});
@@ -226,7 +200,7 @@ Status check_node(Stored& stored, const std::string& job, const agent::StoredVer
 }  // namespace
 
 Result<CheckResult> check_version(Stored& stored, const std::string& job,
-                                  const agent::StoredVersion& version, unsigned threads,
+                                  const store::StoredVersion& version, unsigned threads,
                                   Progress& progress) {
   CheckResult result;
   if (version.level == Level::none) {

@@ -26,7 +26,7 @@ struct CheckResult {
 // Damage is a result, not an Error. Errors: those that prevent the check (io, permission),
 // not_found if the version is removed meanwhile.
 Result<CheckResult> check_version(Stored& stored, const std::string& job,
-                                  const agent::StoredVersion& version, unsigned threads,
+                                  const store::StoredVersion& version, unsigned threads,
                                   Progress& progress);
 
 }  // namespace backstay::bin

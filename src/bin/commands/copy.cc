@@ -9,8 +9,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "agent/disk/job_lock.h"
-#include "agent/disk/version_copy.h"
 #include "base/clock.h"
 #include "bin/parts/command.h"
 #include "bin/parts/exit_code.h"
@@ -18,6 +16,8 @@
 #include "bin/parts/progress.h"
 #include "bin/parts/settings.h"
 #include "bin/parts/stored.h"
+#include "store/job_lock.h"
+#include "store/version_copy.h"
 
 namespace backstay::bin {
 namespace {
@@ -65,7 +65,7 @@ Result<Way> way(const CopyOptions& options, const Config& config) {
   return Way{std::move(there), std::move(here), Level::local};
 }
 
-Status check_source(Stored& from, const std::string& job, const agent::StoredVersion& version) {
+Status check_source(Stored& from, const std::string& job, const store::StoredVersion& version) {
   if (!version.damage.empty()) {
     return Error(Code::corrupt,
                  fmt::format("{} version {} is damaged: {}", job, version.version, version.damage));
@@ -86,9 +86,9 @@ Status check_source(Stored& from, const std::string& job, const agent::StoredVer
 
 // The version and all that it needs, with what those need, oldest first. Errors: not_found, corrupt
 // (one of them cannot be copied; says which needs it).
-Result<std::vector<agent::StoredVersion>> with_needs(Stored& from, const std::string& job,
-                                                     const agent::StoredVersion& version) {
-  std::map<VersionNumber, agent::StoredVersion> all = {{version.version, version}};
+Result<std::vector<store::StoredVersion>> with_needs(Stored& from, const std::string& job,
+                                                     const store::StoredVersion& version) {
+  std::map<VersionNumber, store::StoredVersion> all = {{version.version, version}};
   for (auto at = all.rbegin(); at != all.rend(); ++at) {  // needs are older: they come behind it
     for (const format::Need& need : at->second.record.needs) {
       if (all.contains(need.version)) continue;
@@ -104,16 +104,16 @@ Result<std::vector<agent::StoredVersion>> with_needs(Stored& from, const std::st
       all.emplace(need.version, std::move(*needed));
     }
   }
-  std::vector<agent::StoredVersion> sorted;
+  std::vector<store::StoredVersion> sorted;
   for (auto& [number, one] : all) sorted.push_back(std::move(one));
   return sorted;
 }
 
 // The error in words that fit a request for a copy.
-Error explained(Way& way, const format::CommitRecord& record, const agent::VersionCopy& copy,
+Error explained(Way& way, const format::CommitRecord& record, const store::VersionCopy& copy,
                 const Error& why) {
   if (!copy.source_is_damaged()) return why;
-  if (agent::look_at(way.from.tier(), record.job, record.version).level == Level::none) {
+  if (store::look_at(way.from.tier(), record.job, record.version).level == Level::none) {
     return Error(Code::not_found, fmt::format("{} version {} was removed while it was copied",
                                               record.job, record.version));
   }
@@ -123,7 +123,7 @@ Error explained(Way& way, const format::CommitRecord& record, const agent::Versi
 }
 
 Status run_copy(Way& way, const format::CommitRecord& record) {
-  agent::VersionCopy copy(way.from.tier(), way.to.tier(), system_clock(), {record, way.level, 0});
+  store::VersionCopy copy(way.from.tier(), way.to.tier(), system_clock(), {record, way.level, 0});
   Progress progress(fmt::format("copying {} version {}", record.job, record.version),
                     record.payload_bytes);
   std::uint64_t shown = 0;
@@ -139,8 +139,8 @@ Status run_copy(Way& way, const format::CommitRecord& record) {
 }
 
 // True: it was there already.
-Result<bool> copy_one(Way& way, const agent::StoredVersion& version) {
-  BACKSTAY_ASSIGN(const bool there, agent::make_way(way.to.tier(), version.record));
+Result<bool> copy_one(Way& way, const store::StoredVersion& version) {
+  BACKSTAY_ASSIGN(const bool there, store::make_way(way.to.tier(), version.record));
   if (!there) BACKSTAY_TRY(run_copy(way, version.record));
   return there;
 }
@@ -174,16 +174,16 @@ Result<int> copy(const CopyOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Way on, way(options, config));
-  BACKSTAY_ASSIGN(const agent::StoredVersion version, on.from.version(job, options.version));
+  BACKSTAY_ASSIGN(const store::StoredVersion version, on.from.version(job, options.version));
   BACKSTAY_TRY(check_source(on.from, job, version));
   BACKSTAY_ASSIGN(const auto all, with_needs(on.from, job, version));
   // An agent that serves the job in the destination knows its versions; no other version may appear
   // there.
-  BACKSTAY_ASSIGN(const agent::HeldLock lock, agent::lock_job(on.to.dir(), job));
+  BACKSTAY_ASSIGN(const store::HeldLock lock, store::lock_job(on.to.dir(), job));
   const std::uint64_t start = system_clock().monotonic_ns();
   std::vector<VersionNumber> needed;
   bool there = false;
-  for (const agent::StoredVersion& one : all) {
+  for (const store::StoredVersion& one : all) {
     BACKSTAY_ASSIGN(there, copy_one(on, one));
     if (!there && one.version != version.version) needed.push_back(one.version);
   }

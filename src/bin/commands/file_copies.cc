@@ -11,12 +11,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "agent/disk/copy_giver.h"
-#include "agent/disk/copy_keeper.h"
-#include "agent/disk/home_mark.h"
-#include "agent/disk/job_lock.h"
-#include "agent/disk/lost_files.h"
-#include "agent/disk/version_copy.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "bin/parts/agent_link.h"
@@ -25,13 +19,19 @@
 #include "bin/parts/stored.h"
 #include "client/files_job.h"
 #include "format/names.h"
+#include "store/home/copy_giver.h"
+#include "store/home/copy_keeper.h"
+#include "store/home/home_mark.h"
+#include "store/home/lost_files.h"
+#include "store/job_lock.h"
+#include "store/version_copy.h"
 
 namespace backstay::bin {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using agent::CopyKeeper;
-using agent::LostFiles;
+using store::CopyKeeper;
+using store::LostFiles;
 
 constexpr double giver_patience_s = 600;  // a keeper may sync a large copy
 constexpr double keeper_patience_s = 20;
@@ -59,21 +59,21 @@ void tell_of(const CopyKeeper::Round& round) {
   if (::poll(&words, 1, 0) == 1) to_stderr(json_line(round_json(round)) + "\n");
 }
 
-Result<agent::LineMessage> greeting(agent::CopyLine& line) {
-  BACKSTAY_ASSIGN(agent::LineMessage answer, line.ask(agent::line_question("greet")));
-  BACKSTAY_TRY(agent::error_of(answer));
+Result<store::LineMessage> greeting(store::CopyLine& line) {
+  BACKSTAY_ASSIGN(store::LineMessage answer, line.ask(store::line_question("greet")));
+  BACKSTAY_TRY(store::error_of(answer));
   return answer;
 }
 
 // Waits until the other host has a storage folder: it makes one with its first agent. Refuses the
 // same folder on both hosts: the lock that is taken here would keep that agent out of it.
-Status check_storage(agent::CopyLine& line, const std::string& dir) {
+Status check_storage(store::CopyLine& line, const std::string& dir) {
   for (;;) {
-    BACKSTAY_ASSIGN(const agent::LineMessage answer, greeting(line));
-    const agent::FolderFacts there{.inode = answer.head.value("inode", std::uint64_t{0}),
+    BACKSTAY_ASSIGN(const store::LineMessage answer, greeting(line));
+    const store::FolderFacts there{.inode = answer.head.value("inode", std::uint64_t{0}),
                                    .born_ns = answer.head.value("born_ns", std::uint64_t{0})};
-    const auto here = agent::look_at_folder(dir);
-    if (there.inode != 0 && here.ok() && agent::same_folder(*here, there))
+    const auto here = store::look_at_folder(dir);
+    if (there.inode != 0 && here.ok() && store::same_folder(*here, there))
       return Error(Code::invalid, fmt::format("{} is one folder for both: a copy there would not "
                                               "outlive it; set durable.dir, or another storage.dir",
                                               dir));
@@ -84,9 +84,9 @@ Status check_storage(agent::CopyLine& line, const std::string& dir) {
 }
 
 // Whose job of files is at the other end. Errors: protocol, invalid (it is this host).
-Result<std::string> greet_giver(agent::CopyLine& line) {
-  BACKSTAY_ASSIGN(const agent::LineMessage answer, greeting(line));
-  if (answer.head.value("protocol", 0U) != agent::copy_line_protocol)
+Result<std::string> greet_giver(store::CopyLine& line) {
+  BACKSTAY_ASSIGN(const store::LineMessage answer, greeting(line));
+  if (answer.head.value("protocol", 0U) != store::copy_line_protocol)
     return Error(Code::protocol, "the other host has another release of Backstay");
   if (answer.head.value("host", "") == host_name())
     return Error(Code::invalid, "both ends are on this host");
@@ -94,11 +94,11 @@ Result<std::string> greet_giver(agent::CopyLine& line) {
 }
 
 // The keeper of a line that has just ended may still hold it.
-Result<agent::HeldLock> lock_patiently(const std::string& dir, const std::string& job,
+Result<store::HeldLock> lock_patiently(const std::string& dir, const std::string& job,
                                        double patience_s) {
   const std::uint64_t deadline = deadline_in(patience_s);
   for (;;) {
-    auto lock = agent::lock_job(dir, job);
+    auto lock = store::lock_job(dir, job);
     const bool busy = !lock.ok() && lock.error().code() == Code::busy;
     if (!busy || system_clock().monotonic_ns() >= deadline) return lock;
     ::poll(nullptr, 0, round_pause_ms);
@@ -120,7 +120,7 @@ std::map<std::string, VersionNumber> split(const std::vector<std::string>& of) {
 
 // Nothing is left to bring, and nothing to export.
 bool nothing_is_left(tier::Tier& tier, const format::CommitRecord& record) {
-  const auto mark = agent::read_home_mark(tier, record, 0);
+  const auto mark = store::read_home_mark(tier, record, 0);
   return mark.ok() && *mark && (*mark)->files.empty();
 }
 
@@ -148,34 +148,34 @@ Result<int> give_copies(const Config& config, const std::string& job) {
   ::signal(SIGPIPE, SIG_IGN);
   const std::string files_job = client::files_job_name(job);
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
-  agent::CopyGiver giver({.tier = &stored.tier(),
+  store::CopyGiver giver({.tier = &stored.tier(),
                           .job = files_job,
                           .host = host_name(),
                           .dir = config.storage.dir,
-                          .look_at_folder = agent::look_at_folder,
+                          .look_at_folder = store::look_at_folder,
                           .copied = [&](VersionNumber version, RunId run) {
                             return tell_agent(config, files_job, version, run);
                           }});
-  agent::CopyLine line(STDIN_FILENO, STDOUT_FILENO, giver_patience_s);
-  BACKSTAY_TRY(line.serve([&](const agent::LineMessage& one) { return giver.answer(one); }));
+  store::CopyLine line(STDIN_FILENO, STDOUT_FILENO, giver_patience_s);
+  BACKSTAY_TRY(line.serve([&](const store::LineMessage& one) { return giver.answer(one); }));
   return exit_ok;
 }
 
 Result<int> keep_copies(const Config& config, const std::string& host) {
   ::signal(SIGPIPE, SIG_IGN);
-  agent::CopyLine line(STDIN_FILENO, STDOUT_FILENO, keeper_patience_s);
+  store::CopyLine line(STDIN_FILENO, STDOUT_FILENO, keeper_patience_s);
   BACKSTAY_ASSIGN(const std::string job, greet_giver(line));
   BACKSTAY_TRY(check_job_name(job));
   BACKSTAY_TRY(check_storage(line, config.storage.dir));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
-  BACKSTAY_ASSIGN(const agent::HeldLock lock,
+  BACKSTAY_ASSIGN(const store::HeldLock lock,
                   lock_patiently(config.storage.dir, job, keeper_ends_s));
   CopyKeeper keeper({.tier = &stored.tier(),
                      .job = job,
                      .host = host,
                      .bytes_per_s = config.protect.rate_limit_mib_s << 20,
-                     .look_at_folder = agent::look_at_folder},
-                    [&](const agent::LineMessage& question) { return line.ask(question); });
+                     .look_at_folder = store::look_at_folder},
+                    [&](const store::LineMessage& question) { return line.ask(question); });
   for (;;) {
     BACKSTAY_TRY(lock->check());
     BACKSTAY_ASSIGN(const CopyKeeper::Round round, keeper.round());
@@ -190,13 +190,13 @@ Result<int> list_copies(const Config& config, const std::string& job) {
   Json all = Json::array();
   for (const std::string& name : jobs) {
     if (!name.starts_with(job + ".files.")) continue;
-    const auto versions = agent::scan(stored.tier(), name);
+    const auto versions = store::scan(stored.tier(), name);
     if (!versions.ok()) continue;
     Json one;
-    for (const agent::StoredVersion& version : *versions) {
-      const auto note = agent::read_note(stored.tier(), name, version.version);
+    for (const store::StoredVersion& version : *versions) {
+      const auto note = store::read_note(stored.tier(), name, version.version);
       if (!version.good() || !note.ok() || !*note) continue;
-      const auto nothing = agent::nothing_waits(stored.tier(), version.record);
+      const auto nothing = store::nothing_waits(stored.tier(), version.record);
       if (nothing.ok() && *nothing) continue;
       one = {{"job", name}, {"host", (*note)->host}, {"newest", version.version}};
     }
@@ -210,29 +210,29 @@ Result<int> bring_copies(const Config& config, const std::string& job,
                          const std::vector<std::string>& of) {
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   const auto files_jobs = split(of);
-  std::map<std::string, agent::FolderFacts> folders;
+  std::map<std::string, store::FolderFacts> folders;
   LostFiles files({.name = job + ".files of lost hosts",
                    .from = &stored.tier(),
                    .same_folder = [&](const std::string& folder) -> Status {
-                     BACKSTAY_ASSIGN(const auto here, agent::look_at_folder(folder));
+                     BACKSTAY_ASSIGN(const auto here, store::look_at_folder(folder));
                      const auto there = folders.find(folder);
-                     if (there != folders.end() && agent::same_folder(here, there->second))
+                     if (there != folders.end() && store::same_folder(here, there->second))
                        return {};
                      return Error(Code::unsupported, folder + " is not the folder that it was");
                    }});
   // The host of the `backstay run` that has laid the keeper's line may be lost too: then the line
   // does not end, and the keeper waits for its next word.
   constexpr double patience_s = keeper_patience_s + keeper_ends_s;
-  std::vector<agent::HeldLock> locks;
+  std::vector<store::HeldLock> locks;
   for (const auto& [name, newer_elsewhere] : files_jobs) {
     BACKSTAY_ASSIGN(auto lock, lock_patiently(config.storage.dir, name, patience_s));
     locks.push_back(std::move(lock));
     // Nothing can be fetched of these, they never were *protected*, and another keeper may have
     // them whole.
-    BACKSTAY_TRY(agent::remove_unfinished(stored.tier(), name));
-    BACKSTAY_ASSIGN(const auto versions, agent::scan(stored.tier(), name));
-    for (const agent::StoredVersion& version : versions) {
-      const auto note = agent::read_note(stored.tier(), name, version.version);
+    BACKSTAY_TRY(store::remove_unfinished(stored.tier(), name));
+    BACKSTAY_ASSIGN(const auto versions, store::scan(stored.tier(), name));
+    for (const store::StoredVersion& version : versions) {
+      const auto note = store::read_note(stored.tier(), name, version.version);
       if (note.ok() && *note) folders.insert((*note)->folders.begin(), (*note)->folders.end());
     }
     files.add(name, newer_elsewhere);
@@ -240,9 +240,9 @@ Result<int> bring_copies(const Config& config, const std::string& job,
   const LostFiles::Outcome outcome = files.bring();
   const Json all = outcome_json(outcome);
   for (const auto& [name, newer_elsewhere] : files_jobs) {
-    const auto versions = agent::scan(stored.tier(), name);
-    for (const agent::StoredVersion& version :
-         versions.ok() ? *versions : std::vector<agent::StoredVersion>{})
+    const auto versions = store::scan(stored.tier(), name);
+    for (const store::StoredVersion& version :
+         versions.ok() ? *versions : std::vector<store::StoredVersion>{})
       if (version.good() && nothing_is_left(stored.tier(), version.record))
         (void)stored.tier().remove(format::version_folder(name, version.version)).ok();
   }

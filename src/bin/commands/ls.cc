@@ -24,7 +24,7 @@ struct LsOptions {
   bool files = false;
 };
 
-Json as_json(const agent::StoredVersion& version) {
+Json as_json(const store::StoredVersion& version) {
   return {{"version", version.version},
           {"state", state_text(version)},
           {"level", level_name(version.level)},
@@ -72,7 +72,7 @@ struct JobSummary {
   std::string name;
   std::size_t versions = 0, complete = 0, damaged = 0;
   std::uint64_t payload_bytes = 0;
-  agent::StoredVersion newest;  // version 0: none is good
+  store::StoredVersion newest;  // version 0: none is good
 };
 
 Result<JobSummary> summary_of(Stored& stored, const std::string& job) {

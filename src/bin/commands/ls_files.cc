@@ -8,9 +8,9 @@
 #include <tuple>
 #include <vector>
 
-#include "agent/disk/home_mark.h"
 #include "bin/parts/exit_code.h"
 #include "bin/parts/print.h"
+#include "store/home/home_mark.h"
 
 namespace backstay::bin {
 
@@ -55,15 +55,15 @@ void tell_home(Listed& file, const std::string& path, const std::optional<format
 }
 
 Status add(Files& files, Stored& stored, const std::string& job,
-           const agent::StoredVersion& version, NodeId node) {
+           const store::StoredVersion& version, NodeId node) {
   BACKSTAY_ASSIGN(const format::Manifest manifest,
-                  agent::read_manifest(stored.tier(), job, version.record, node));
+                  store::read_manifest(stored.tier(), job, version.record, node));
   const bool any = std::ranges::any_of(manifest.objects, [](const format::ObjectEntry& object) {
     return object.id.kind == format::ObjectKind::files;
   });
   if (!any) return {};
   BACKSTAY_ASSIGN(NodeReader reader, NodeReader::open(stored.tier(), manifest));
-  BACKSTAY_ASSIGN(const auto mark, agent::read_home_mark(stored.tier(), version.record, node));
+  BACKSTAY_ASSIGN(const auto mark, store::read_home_mark(stored.tier(), version.record, node));
   for (const format::ObjectEntry& object : manifest.objects) {
     if (object.id.kind != format::ObjectKind::files) continue;
     BACKSTAY_ASSIGN(const auto found, reader.files(object));
@@ -83,7 +83,7 @@ Result<Files> files_of(Stored& stored, const std::string& job) {
   Files files;
   for (const std::string& name : names) {
     BACKSTAY_ASSIGN(const auto versions, stored.versions(name));
-    for (const agent::StoredVersion& version : versions) {
+    for (const store::StoredVersion& version : versions) {
       if (!version.good()) continue;
       BACKSTAY_ASSIGN(const auto nodes, stored.nodes(name, version.version));
       for (const NodeId node : nodes) BACKSTAY_TRY(add(files, stored, name, version, node));

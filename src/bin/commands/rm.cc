@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "agent/disk/job_lock.h"
 #include "base/clock.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/command.h"
@@ -18,6 +17,7 @@
 #include "bin/parts/settings.h"
 #include "bin/parts/stored.h"
 #include "format/names.h"
+#include "store/job_lock.h"
 
 namespace backstay::bin {
 namespace {
@@ -36,7 +36,7 @@ struct RmOptions {
   bool dry_run = false;
 };
 
-bool selected(const agent::StoredVersion& version, const RmOptions& options) {
+bool selected(const store::StoredVersion& version, const RmOptions& options) {
   if (options.all) return true;
   if (std::find(options.versions.begin(), options.versions.end(), version.version) !=
       options.versions.end())
@@ -93,12 +93,12 @@ InAgent settled_in_agent(const Config& config, const RmOptions& options, const s
 
 // The versions on the disk and those that the agent has besides, oldest first. Errors: not_found
 // (neither).
-Result<std::vector<agent::StoredVersion>> versions_to_remove(
+Result<std::vector<store::StoredVersion>> versions_to_remove(
     Stored& stored, const std::string& job, const std::vector<VersionNumber>& in_agent) {
   auto versions = stored.versions(job);
   if (!versions.ok()) {
     if (versions.error().code() != Code::not_found || in_agent.empty()) return versions;
-    versions = std::vector<agent::StoredVersion>();
+    versions = std::vector<store::StoredVersion>();
   }
   const auto same = [](VersionNumber number) {
     return [number](const auto& version) { return version.version == number; };
@@ -126,7 +126,7 @@ class Release {
       if (status.ok() || status.error().code() != Code::not_found) return status;
     }
     if (lock_) return {};
-    BACKSTAY_ASSIGN(lock_, agent::lock_job(dir_, job_));
+    BACKSTAY_ASSIGN(lock_, store::lock_job(dir_, job_));
     return {};
   }
 
@@ -134,10 +134,10 @@ class Release {
   Result<AgentLink> agent_;
   std::string dir_;
   std::string job_;
-  agent::HeldLock lock_;
+  store::HeldLock lock_;
 };
 
-Status check_named(const std::vector<agent::StoredVersion>& versions, const RmOptions& options,
+Status check_named(const std::vector<store::StoredVersion>& versions, const RmOptions& options,
                    const std::string& job) {
   for (const VersionNumber number : options.versions) {
     const bool there = std::any_of(versions.begin(), versions.end(),
@@ -153,15 +153,15 @@ Status check_named(const std::vector<agent::StoredVersion>& versions, const RmOp
 using Needs = std::map<VersionNumber, std::vector<format::Need>>;
 
 Needs needs_of_all(Stored& stored, const std::string& job,
-                   const std::vector<agent::StoredVersion>& versions) {
+                   const std::vector<store::StoredVersion>& versions) {
   Needs needs;
   for (const auto& version : versions) {
-    needs[version.version] = agent::needs_there(stored.tier(), job, version);
+    needs[version.version] = store::needs_there(stored.tier(), job, version);
   }
   return needs;
 }
 
-bool names(const std::vector<format::Need>& needs, const agent::StoredVersion& version) {
+bool names(const std::vector<format::Need>& needs, const store::StoredVersion& version) {
   return std::ranges::any_of(needs, [&](const format::Need& need) {
     const bool known = version.record.run != 0;  // else its record cannot be read
     return need.version == version.version && (!known || need.run == version.record.run);
@@ -169,16 +169,16 @@ bool names(const std::vector<format::Need>& needs, const agent::StoredVersion& v
 }
 
 // The newest of `left` that needs it; 0: none does.
-VersionNumber needed_by(const agent::StoredVersion& version, const Needs& left) {
+VersionNumber needed_by(const store::StoredVersion& version, const Needs& left) {
   const auto needing = std::find_if(
       left.rbegin(), left.rend(), [&](const auto& entry) { return names(entry.second, version); });
   return needing == left.rend() ? 0 : needing->first;
 }
 
 // Those that may go, the newest first: what a version needs is asked about after it.
-std::vector<agent::StoredVersion> chosen(const std::vector<agent::StoredVersion>& versions,
+std::vector<store::StoredVersion> chosen(const std::vector<store::StoredVersion>& versions,
                                          const Needs& needs, const RmOptions& options) {
-  std::vector<agent::StoredVersion> all;
+  std::vector<store::StoredVersion> all;
   for (const auto& version : versions) {  // the oldest first: what needs one comes after it
     const bool needs_chosen =
         options.with_needing && std::ranges::any_of(all, [&](const auto& older) {
@@ -191,7 +191,7 @@ std::vector<agent::StoredVersion> chosen(const std::vector<agent::StoredVersion>
 }
 
 // Each node of a job on several nodes keeps its own part and copies of others.
-bool is_on_other_nodes(const agent::StoredVersion& version) {
+bool is_on_other_nodes(const store::StoredVersion& version) {
   return version.record.nodes > 1 && version.record.level != Level::durable;
 }
 
@@ -237,7 +237,7 @@ Status remove_from_disk(Stored& stored, const std::string& job, VersionNumber ve
 
 Result<Outcome> remove_chosen(const RmOptions& options, const Config& config,
                               const std::string& job, Stored& stored,
-                              const std::vector<agent::StoredVersion>& versions,
+                              const std::vector<store::StoredVersion>& versions,
                               const std::vector<VersionNumber>& busy) {
   const auto* newest = newest_good(versions);
   Needs left = needs_of_all(stored, job, versions);

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "agent/disk/home_mark.h"
 #include "bin/commands/copies.h"
 #include "bin/commands/restart_room.h"
 #include "bin/commands/show_files.h"
@@ -23,6 +22,7 @@
 #include "bin/parts/stored.h"
 #include "format/names.h"
 #include "format/parity_manifest.h"
+#include "store/home/home_mark.h"
 
 namespace backstay::bin {
 namespace {
@@ -49,7 +49,7 @@ struct RegionSummary {
 using RegionKey = std::pair<std::string, format::RegionKind>;
 
 struct Content {
-  agent::StoredVersion version;
+  store::StoredVersion version;
   std::vector<NodeId> nodes;
   std::uint64_t objects_here = 0;
   std::uint64_t segment_bytes = 0;
@@ -130,7 +130,7 @@ Status count_not_home(Content& content, Stored& stored, NodeReader& reader,
     files += found.size();
   }
   BACKSTAY_ASSIGN(const auto mark,
-                  agent::read_home_mark(stored.tier(), content.version.record, manifest.node));
+                  store::read_home_mark(stored.tier(), content.version.record, manifest.node));
   content.not_home += mark ? mark->files.size() : files;
   return {};
 }
@@ -138,7 +138,7 @@ Status count_not_home(Content& content, Stored& stored, NodeReader& reader,
 // Errors: those of the file, with its path.
 Result<format::Manifest> manifest_of(Stored& stored, const format::CommitRecord& record,
                                      const std::string& job, NodeId node) {
-  auto manifest = agent::read_manifest(stored.tier(), job, record, node);
+  auto manifest = store::read_manifest(stored.tier(), job, record, node);
   if (manifest.ok() || !is_damage(manifest.error().code())) return manifest;  // a tier names it
   const std::string name = format::manifest_name(format::version_folder(job, record.version), node);
   return manifest.error().context(stored.dir() + "/" + name);
@@ -328,7 +328,7 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
 // Says which version it is, and what helps: a restart would find out by itself.
 Error unreadable(const Error& error, const std::string& job, VersionNumber number) {
   const Error named = error.context(fmt::format("{} version {}", job, number));
-  if (!agent::is_damage_or_gone(error.code())) return named;
+  if (!store::is_damage_or_gone(error.code())) return named;
   return {named.code(),
           fmt::format("{}; `backstay verify {} {}` sets a damaged version aside, `backstay ls {}` "
                       "shows the others",

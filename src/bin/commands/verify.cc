@@ -29,7 +29,7 @@ struct VerifyOptions {
 };
 
 struct Verified {
-  agent::StoredVersion version;
+  store::StoredVersion version;
   CheckResult result;
   double seconds = 0;
   bool marked = false;    // the `damaged` file was written
@@ -50,7 +50,7 @@ Status mark(Stored& stored, const std::string& job, Verified& one) {
   const std::string name =
       format::version_folder(job, one.version.version) + "/" + std::string(format::damaged_name);
   if (one.result.damages > 0) {
-    BACKSTAY_TRY(agent::set_aside(stored.tier(), job, one.version.version,
+    BACKSTAY_TRY(store::set_aside(stored.tier(), job, one.version.version,
                                   "backstay verify: " + one.result.damaged.front().what));
     one.marked = true;
   } else if (!one.version.damage.empty()) {
@@ -61,7 +61,7 @@ Status mark(Stored& stored, const std::string& job, Verified& one) {
 }
 
 Result<Verified> verify_one(Stored& stored, const std::string& job,
-                            const agent::StoredVersion& version, const VerifyOptions& options) {
+                            const store::StoredVersion& version, const VerifyOptions& options) {
   Verified one{version, {}, 0, false, false};
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const std::uint64_t start = system_clock().monotonic_ns();
@@ -108,7 +108,7 @@ Json as_json(const Verified& one) {
           {"seconds", one.seconds}};
 }
 
-Result<std::vector<agent::StoredVersion>> to_verify(Stored& stored, const std::string& job,
+Result<std::vector<store::StoredVersion>> to_verify(Stored& stored, const std::string& job,
                                                     VersionNumber number) {
   BACKSTAY_ASSIGN(auto all, stored.versions(job));
   if (number != 0) {

@@ -68,9 +68,9 @@ std::vector<std::string> Stored::unreadable() {
   return found;
 }
 
-Result<std::vector<agent::StoredVersion>> Stored::versions(const std::string& job,
+Result<std::vector<store::StoredVersion>> Stored::versions(const std::string& job,
                                                            std::vector<std::string>* ignored) {
-  BACKSTAY_ASSIGN(auto found, agent::scan(*tier_, job, ignored));
+  BACKSTAY_ASSIGN(auto found, store::scan(*tier_, job, ignored));
   if (!found.empty()) return found;
   BACKSTAY_ASSIGN(const auto others, jobs());
   std::string there =
@@ -79,7 +79,7 @@ Result<std::vector<agent::StoredVersion>> Stored::versions(const std::string& jo
                fmt::format("no job \"{}\" under {}; {} (another folder: --dir)", job, dir_, there));
 }
 
-Result<agent::StoredVersion> Stored::version(const std::string& job, VersionNumber number) {
+Result<store::StoredVersion> Stored::version(const std::string& job, VersionNumber number) {
   BACKSTAY_ASSIGN(const auto all, versions(job));
   if (number == 0) {
     if (const auto* newest = newest_good(all)) return *newest;
@@ -104,24 +104,25 @@ Result<std::vector<NodeId>> Stored::nodes(const std::string& job, VersionNumber 
   return nodes;
 }
 
-std::string state_text(const agent::StoredVersion& version) {
+std::string state_text(const store::StoredVersion& version) {
   if (!version.damage.empty()) return "damaged";
   return version.good() ? "complete" : "incomplete";
 }
 
-bool counts_one_node(const agent::StoredVersion& version) {
+bool counts_one_node(const store::StoredVersion& version) {
   return version.record.nodes > 1 && version.level != Level::durable;
 }
 
-const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>& versions) {
+const store::StoredVersion* newest_good(const std::vector<store::StoredVersion>& versions) {
   const auto found =
       std::find_if(versions.rbegin(), versions.rend(), [](const auto& v) { return v.good(); });
   return found == versions.rend() ? nullptr : &*found;
 }
 
 Result<NodeReader> NodeReader::open(tier::Tier& tier, const format::Manifest& manifest) {
-  BACKSTAY_ASSIGN(Segments segments, Segments::open(tier, manifest));
-  return NodeReader(std::move(segments), manifest);
+  NodeReader reader(tier, manifest);
+  BACKSTAY_TRY(reader.segments_.open());
+  return reader;
 }
 
 // Whole pages around the wanted bytes, chunk by chunk.
@@ -135,7 +136,7 @@ Result<Buffer> NodeReader::read(const format::ObjectEntry& object, std::uint64_t
     const std::uint64_t inside = first - chunk.object_offset, begin = inside / page * page;
     const std::uint64_t end = (last - chunk.object_offset + page - 1) / page * page;
     AlignedMemory memory(end - begin);
-    BACKSTAY_ASSIGN(tier::Reader* const reader, segments_.of(chunk));
+    BACKSTAY_ASSIGN(tier::Reader* const reader, segments_.segment_of(chunk));
     reader->read(chunk.segment_offset + begin, memory.span(), 0);
     while (reader->in_flight() > 0)
       for (const tier::Done& done : reader->reap(true)) BACKSTAY_TRY(done.status);

@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "agent/disk/catalog.h"
 #include "base/aligned_memory.h"
 #include "base/config.h"
-#include "bin/parts/segments.h"
 #include "capture/image/format/image.h"
 #include "format/files.h"
 #include "format/manifest.h"
 #include "format/object.h"
 #include "format/streams.h"
+#include "store/catalog.h"
+#include "store/part_reader.h"
 #include "tier/tier.h"
 
 namespace backstay::bin {
@@ -36,10 +36,10 @@ class Stored {
   std::vector<std::string> unreadable();
   // All versions of a job, oldest first; at least one. `ignored`: as of agent::scan(). Errors:
   // not_found (names the jobs there are).
-  Result<std::vector<agent::StoredVersion>> versions(const std::string& job,
+  Result<std::vector<store::StoredVersion>> versions(const std::string& job,
                                                      std::vector<std::string>* ignored = nullptr);
   // `number` 0: the newest good one. Errors: not_found, none.
-  Result<agent::StoredVersion> version(const std::string& job, VersionNumber number);
+  Result<store::StoredVersion> version(const std::string& job, VersionNumber number);
   // The nodes whose manifests lie here, sorted.
   Result<std::vector<NodeId>> nodes(const std::string& job, VersionNumber version);
 
@@ -51,14 +51,14 @@ class Stored {
 };
 
 // "complete", "damaged", "incomplete" (being written, or left by a crash)
-std::string state_text(const agent::StoredVersion& version);
+std::string state_text(const store::StoredVersion& version);
 
 // True if the record counts the payload of the node that wrote it, not that of all nodes
 // (docs/format/durable.md sums them up).
-bool counts_one_node(const agent::StoredVersion& version);
+bool counts_one_node(const store::StoredVersion& version);
 
 // The newest version that restart would take; nullptr if there is none.
-const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>& versions);
+const store::StoredVersion* newest_good(const std::vector<store::StoredVersion>& versions);
 
 // Reads pieces of one node's objects, wherever their chunks lie. One thread.
 class NodeReader {
@@ -80,13 +80,13 @@ class NodeReader {
     Buffer table;
   };
 
-  NodeReader(Segments segments, const format::Manifest& manifest)
-      : segments_(std::move(segments)), manifest_(&manifest) {}
+  NodeReader(tier::Tier& tier, const format::Manifest& manifest)
+      : segments_({&tier}, manifest), manifest_(&manifest) {}
   Result<Tail> tail(const format::ObjectEntry& object);
   Result<Buffer> footer(const format::ObjectEntry& object);
   Result<Buffer> read(const format::ObjectEntry& object, std::uint64_t offset,
                       std::uint64_t length);
-  Segments segments_;
+  store::PartReader segments_;
   const format::Manifest* manifest_;
 };
 

@@ -7,19 +7,19 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "agent/disk/job_lock.h"
-#include "agent/disk/lost_files.h"
-#include "agent/disk/shared_folder.h"
 #include "base/machine.h"
 #include "bin/parts/print.h"
 #include "bin/parts/stored.h"
 #include "client/files_job.h"
+#include "store/home/lost_files.h"
+#include "store/home/shared_folder.h"
+#include "store/job_lock.h"
 
 namespace backstay::bin {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using agent::LostFiles;
+using store::LostFiles;
 
 constexpr std::size_t told_max = 8;  // files of a job that are told by name
 
@@ -30,7 +30,7 @@ Status same_folder(const std::string& folder, const std::string& durable) {
   struct stat shared = {};
   if (::stat(folder.c_str(), &here) != 0) return errno_error("look at " + folder, errno);
   if (::stat(durable.c_str(), &shared) == 0 && shared.st_dev == here.st_dev) return {};
-  BACKSTAY_ASSIGN(const bool network, agent::is_on_network(folder));
+  BACKSTAY_ASSIGN(const bool network, store::is_on_network(folder));
   if (network) return {};
   return Error(Code::unsupported,
                fmt::format("{} is on a file system that is not known to be shared", folder));
@@ -43,7 +43,7 @@ std::vector<FilesOfHost> files_jobs(Stored& durable, const std::string& job,
   const auto names = durable.tier().list("");
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>{}) {
     if (!name.starts_with(prefix)) continue;
-    const auto versions = agent::scan(durable.tier(), name);
+    const auto versions = store::scan(durable.tier(), name);
     if (!versions.ok() || versions->empty()) continue;  // nothing there, or another user's
     FilesOfHost& one = found.emplace_back(FilesOfHost{name, name.substr(prefix.size())});
     one.here = is_of_host(one, job, host_name());
@@ -98,7 +98,7 @@ bool has_lost_its_disk(const Config& config, const FilesOfHost& one, const RunHo
   if (one.here) {
     auto stored = Stored::open(config);
     if (!stored.ok()) return false;
-    const auto versions = agent::scan(stored->tier(), one.job);
+    const auto versions = store::scan(stored->tier(), one.job);
     return versions.ok() && versions->empty();
   }
   constexpr double work_s = 10;
@@ -123,11 +123,11 @@ void bring_files_of_lost_hosts(const Config& config, const std::string& job, con
       {.name = job + ".files of lost hosts",
        .from = &durable->tier(),
        .same_folder = [&](const std::string& folder) { return same_folder(folder, dir); }});
-  std::vector<agent::HeldLock> locks;
+  std::vector<store::HeldLock> locks;
   for (const FilesOfHost& one : all) {
     const bool of_this_run = one.here || one.in_use;
-    auto live = agent::lock_live(dir, one.job);
-    auto lock = live.ok() ? agent::lock_job(dir, one.job) : live;
+    auto live = store::lock_live(dir, one.job);
+    auto lock = live.ok() ? store::lock_job(dir, one.job) : live;
     if (!lock.ok()) {
       if (!of_this_run)
         say("lost_host_busy",

@@ -8,7 +8,6 @@
 #include <optional>
 #include <random>
 
-#include "agent/disk/job_lock.h"
 #include "base/clock.h"
 #include "base/program.h"
 #include "base/program_name.h"
@@ -27,6 +26,7 @@
 #include "bin/run/transparent.h"
 #include "client/launch.h"
 #include "client/run_mark.h"
+#include "store/job_lock.h"
 #include "wire/socket.h"
 
 namespace backstay::bin {
@@ -98,7 +98,7 @@ Status refuse_served(const Config& config, const std::string& job) {
   auto agent = AgentLink::connect(config);
   const auto status = agent.ok() ? agent->status() : Result<nlohmann::ordered_json>(agent.error());
   if (status.ok() && !job_of(*status, job, "").is_null()) return {};
-  const Status unlocked = agent::check_unlocked(config.storage.dir, job);
+  const Status unlocked = store::check_unlocked(config.storage.dir, job);
   if (unlocked.ok()) return {};
   return Error(unlocked.error().code(),
                fmt::format("job {} is running here already: {}; wait for its end, or give this one "

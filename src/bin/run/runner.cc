@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "agent/disk/event_log.h"
 #include "base/clock.h"
 #include "base/tell.h"
 #include "bin/parts/agent_link.h"
@@ -21,6 +20,7 @@
 #include "bin/run/storage_here.h"
 #include "bin/run/take_over.h"
 #include "client/due_policy.h"
+#include "store/event_log.h"
 
 namespace backstay::bin {
 namespace {
@@ -320,7 +320,7 @@ void Runner::record_end() const {
                   {"job", job_},
                   {"run", job.value("run", "")},
                   {"node", job.value("node", 0)}};
-  agent::EventLog(config_.storage.dir + "/" + job_).append(line.dump());
+  store::EventLog(config_.storage.dir + "/" + job_).append(line.dump());
 }
 
 Newest Runner::newest() const { return newest_version(config_, job_, hosts_.get()); }
