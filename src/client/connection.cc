@@ -243,4 +243,10 @@ Connection::Pool Connection::pool() const {
 std::uint32_t Connection::requests() const { return load_word(control_, 0); }
 bool Connection::stop_requested() const { return load_word(control_, 1) != 0; }
 
+Status expect_sum(const wire::ChunkInPool& chunk, std::uint64_t sum) {
+  if (sum == chunk.checksum) return {};
+  return Error(Code::corrupt, fmt::format("the chunk at {} (length {}) does not match its checksum",
+                                          chunk.object_offset, chunk.length));
+}
+
 }  // namespace backstay::client

@@ -114,4 +114,8 @@ class Connection {
   bool given_up_ = false;
 };
 
+// What the bytes of a chunk that the agent hands over sum up to, against what they should be.
+// Errors: corrupt, which says of which bytes.
+Status expect_sum(const wire::ChunkInPool& chunk, std::uint64_t sum);
+
 }  // namespace backstay::client

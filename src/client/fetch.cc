@@ -117,11 +117,7 @@ Status Fetch::check(const wire::ChunkInPool& chunk) {
     return Error(Code::corrupt, "a chunk lies outside of its object");
   }
   BACKSTAY_ASSIGN(const auto memory, agent_.buffer(chunk.buffer, chunk.length));
-  if (checksum(memory) != chunk.checksum) {
-    return Error(Code::corrupt,
-                 fmt::format("the chunk at {} (length {}) does not match its checksum", offset,
-                             chunk.length));
-  }
+  BACKSTAY_TRY(expect_sum(chunk, checksum(memory)));
   const std::uint64_t from = std::max(offset, begin_);
   const std::uint64_t end = std::min(offset + chunk.length, begin_ + bytes_);
   if (from >= end) return {};

@@ -159,9 +159,8 @@ Status Restore::check_sum(const wire::ChunkInPool& chunk, Bytes memory, bool tak
     if (placed.ok()) placed_bytes_ += chunk.length;
   }
   const std::uint64_t sum = takes && placed.ok() ? sum_.digest() : checksum(memory);
-  if (sum == chunk.checksum) return placed;
-  return Error(Code::corrupt, fmt::format("the chunk at {} (length {}) does not match its checksum",
-                                          chunk.object_offset, chunk.length));
+  const Status right = expect_sum(chunk, sum);
+  return right.ok() ? placed : right;
 }
 
 // Chunks come in any order and their buffers are taken away, so those that may hold the table are

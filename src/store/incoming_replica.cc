@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "base/checksum.h"
 #include "base/failpoint.h"
 #include "format/names.h"
 #include "format/segment.h"
 #include "store/catalog.h"
 #include "store/needed_files.h"
 #include "store/needed_segment.h"
+#include "store/part_reader.h"
 
 namespace backstay::store {
 
@@ -135,12 +135,7 @@ Status IncomingReplica::check(std::uint64_t offset, Bytes piece) {
     if (begin + at->length > piece.size()) {
       return Error(Code::internal, "a piece that ends within a chunk");
     }
-    if (checksum(piece.subspan(begin, at->length)) != at->checksum) {
-      return Error(Code::corrupt,
-                   fmt::format("{}, bytes {} to {} of its object do not match their checksum",
-                               format::object_name(at->object), at->object_offset,
-                               at->object_offset + at->length - 1));
-    }
+    BACKSTAY_TRY(check_chunk(*at, piece.subspan(begin, at->length)));
   }
   chunks_good_ += good;
   return {};

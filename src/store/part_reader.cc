@@ -11,14 +11,22 @@
 
 namespace backstay::store {
 
-std::string describe(const format::Manifest& manifest, const format::ChunkEntry& chunk) {
-  std::string what =
-      fmt::format("{}, bytes {} to {} of its object", format::object_name(chunk.object),
-                  chunk.object_offset, chunk.object_offset + chunk.length - 1);
-  if (chunk.here()) return what;
-  const FileOf older = file_with(manifest, chunk);
-  return what + fmt::format(", which lie in version {} (node {}) that it needs,", older.version,
-                            older.node);
+namespace {
+
+std::string bytes_of(const format::ChunkEntry& chunk, const std::optional<FileOf>& older) {
+  return fmt::format("{}, bytes {} to {} of its object{}", format::object_name(chunk.object),
+                     chunk.object_offset, chunk.object_offset + chunk.length - 1,
+                     older ? fmt::format(", which lie in version {} (node {}) that it needs,",
+                                         older->version, older->node)
+                           : "");
+}
+
+}  // namespace
+
+Status check_chunk(const format::ChunkEntry& chunk, Bytes payload,
+                   const std::optional<FileOf>& older) {
+  if (checksum(payload) == chunk.checksum) return {};
+  return Error(Code::corrupt, bytes_of(chunk, older) + " do not match their checksum");
 }
 
 Status PartReader::open() {
@@ -82,19 +90,22 @@ void PartReader::take_in(tier::Reader& reader, bool wait) {
 void PartReader::arrived(const tier::Done& done) {
   Read& read = reads_.at(done.tag);
   const format::ChunkEntry& chunk = *read.chunk;
-  const bool whole = done.status.ok();
-  if (whole && checksum(read.memory.first(chunk.length)) == chunk.checksum) {
-    return end(done.tag, {});
+  std::optional<FileOf> older;
+  if (!chunk.here()) older = file_with(*manifest_, chunk);
+  Status status = done.status;
+  if (status.ok()) {
+    status = check_chunk(chunk, read.memory.first(chunk.length), older);
+  } else {
+    const Error why = status.error();
+    status = Error(why.code(), bytes_of(chunk, older) + " cannot be read: " + why.message());
   }
+  if (status.ok()) return end(done.tag, {});
   if (!std::exchange(read.second, true)) return submit(done.tag, read);
   if (++read.tier < tiers_.size()) {
     read.second = false;
     return submit(done.tag, read);
   }
-  const std::string what = describe(*manifest_, chunk);
-  if (whole) return end(done.tag, Error(Code::corrupt, what + " do not match their checksum"));
-  end(done.tag, Error(done.status.error().code(),
-                      what + " cannot be read: " + done.status.error().message()));
+  end(done.tag, std::move(status));
 }
 
 void PartReader::end(std::uint64_t tag, Status status) {

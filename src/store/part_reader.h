@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -67,7 +68,9 @@ class PartReader {
   std::map<Place, std::unique_ptr<tier::Reader>> readers_;
 };
 
-// For messages: the chunk's bytes, and where they lie.
-std::string describe(const format::Manifest& manifest, const format::ChunkEntry& chunk);
+// The chunk's payload against its checksum. Errors: corrupt, which says of which bytes; `older`:
+// that has them for another version.
+Status check_chunk(const format::ChunkEntry& chunk, Bytes payload,
+                   const std::optional<FileOf>& older = {});
 
 }  // namespace backstay::store

@@ -21,7 +21,8 @@ PartWriter::PartWriter(tier::Tier& tier, std::string job, const VersionInfo& inf
 
 Status PartWriter::open(std::uint64_t bytes) {
   BACKSTAY_TRY(file_.open(bytes + format::segment_header_bytes));
-  file_.write_header({job_, info_.node, info_.version, info_.run, system_clock().wall_ns()});
+  header_ = {job_, info_.node, info_.version, info_.run, system_clock().wall_ns()};
+  file_.write_header(header_);
   return {};
 }
 
@@ -52,7 +53,7 @@ Result<FinishedPart> PartWriter::finish(PartEnd& end) {
   BACKSTAY_TRY(file_.publish(encoded));
   format::CommitRecord record = format::record_of(*manifest, encoded);
   record.needs = format::both_needs(record.needs, end.may_need);
-  return FinishedPart{std::move(record), manifest};
+  return FinishedPart{std::move(record), manifest, header_};
 }
 
 Result<format::Manifest> PartWriter::make_manifest(PartEnd& end) {

@@ -50,6 +50,7 @@ struct PartEnd {
 struct FinishedPart {
   format::CommitRecord record;  // of a run of one node, to be put; of several it counts this part
   std::shared_ptr<const format::Manifest> manifest;
+  format::SegmentHeader header;
 };
 
 class PartWriter {
@@ -86,6 +87,7 @@ class PartWriter {
   const std::string job_;
   const VersionInfo info_;
   FileWriter file_;
+  format::SegmentHeader header_;
   std::uint64_t next_offset_;
   std::vector<format::ChunkEntry> chunks_;
   std::optional<Error> error_;

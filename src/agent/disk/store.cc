@@ -228,7 +228,7 @@ class StoreWorker::Impl {
     }
     StoredVersion stored{.version = record.version, .record = record};
     stored.in_doubt = record.nodes > 1;
-    post_event_(VersionSealed{std::move(stored), part.manifest});
+    post_event_(VersionSealed{std::move(stored), part.manifest, part.header});
   }
 
   void handle(RecordVersion& command) {

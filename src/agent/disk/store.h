@@ -141,6 +141,7 @@ struct ChunkWritten {  // the buffer is the main loop's again, written or not
 struct VersionSealed {
   StoredVersion stored;
   std::shared_ptr<const format::Manifest> manifest = {};
+  format::SegmentHeader header = {};
 };
 struct VersionRecorded {
   StoredVersion stored;

@@ -166,7 +166,10 @@ void CommitCoordinator::on(const VersionSealed& event) {
   sealed_ns_ = state_.clock.monotonic_ns();
   state_.versions.prepared(event.stored, event.manifest->node);
   state_.newest_part = event.manifest;
-  if (const MemoryVersion* version = state_.in_memory(number)) record_written(*version);
+  if (MemoryVersion* version = state_.in_memory(number)) {
+    version->sealed(event.manifest, event.header);
+    record_written(*version);
+  }
   if (RunMembership* run_membership = membership_of(event.stored.record))
     run_membership->held(number, Level::local);
 }

@@ -18,6 +18,7 @@
 #include "agent/group/remote_files.h"
 #include "agent/redundancy/object_directory.h"
 #include "agent/redundancy/parity_encoder.h"
+#include "agent/redundancy/pool_first.h"
 #include "agent/redundancy/rebuilder.h"
 #include "agent/redundancy/replicator.h"
 #include "agent/redundancy/retention_pin.h"
@@ -132,6 +133,7 @@ class Redundancy final : private FileEvents, private RemoteFiles {
   Peers& peers_;
   const PeerFileParts parts_;
   RedundancyEvents& events_;
+  PoolFirst pool_first_;
   Transfers transfers_;
   ObjectDirectory directory_;
   const bool protects_;

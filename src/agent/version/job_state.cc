@@ -7,6 +7,22 @@
 
 namespace backstay::agent {
 
+void MemoryVersion::sealed(std::shared_ptr<const format::Manifest> its_part,
+                           format::SegmentHeader its_header) {
+  part = std::move(its_part);
+  header = std::move(its_header);
+  slots.clear();
+  std::map<std::pair<format::ObjectId, std::uint64_t>, std::size_t> held;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    held[{chunks[i].object, chunks[i].in_pool.object_offset}] = i;
+  }
+  for (const format::ChunkEntry& chunk : part->chunks) {
+    if (!chunk.here()) continue;
+    slots.push_back({chunk.segment_offset, held.at({chunk.object, chunk.object_offset})});
+  }
+  std::ranges::sort(slots, {}, &Slot::offset);
+}
+
 namespace {
 
 // Bytes that may be dropped: the version is on the tier, or nothing about it was announced yet

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "format/manifest.h"
 #include "format/object_id.h"
+#include "format/segment.h"
 #include "wire/message.h"
 
 namespace backstay::agent {
@@ -51,6 +52,16 @@ struct MemoryVersion {
   std::map<format::ObjectId, std::uint64_t> object_bytes;  // a rank alone: its regions
   std::map<Rank, RankCapture> captures;
   std::vector<HeldChunk> chunks;
+  // Once its part is on the disk: what that is, its segment's header, and where in the segment its
+  // chunks lie.
+  struct Slot {
+    std::uint64_t offset = 0;
+    std::size_t chunk = 0;  // index in `chunks`
+  };
+  std::shared_ptr<const format::Manifest> part = {};
+  format::SegmentHeader header = {};
+  std::vector<Slot> slots = {};  // in the order of the segment
+  void sealed(std::shared_ptr<const format::Manifest> its_part, format::SegmentHeader its_header);
   std::vector<OlderChunk> older;       // beside them: not in the pool, so the version is not whole
   VersionPin base;                     // the version that has them, until this one is safe
   std::vector<format::Need> may_need;  // of several nodes: what parts on others may need as well

@@ -9,7 +9,7 @@
 namespace backstay::bin {
 
 namespace {
-constexpr std::size_t listed_max = 20;  // names in the text; --json has all
+constexpr std::size_t names_listed_max = 20;  // names in the text; --json has all
 }  // namespace
 
 void FoundStreams::add(const std::vector<format::Stream>& of_one_rank) {
@@ -27,14 +27,14 @@ std::string FoundStreams::text() const {
   if (order_.empty()) return "";
   Table table({"STREAM", ">RANKS", ">BYTES"});
   for (const std::string& name : order_) {
-    if (&name == order_.data() + listed_max) break;
+    if (&name == order_.data() + names_listed_max) break;
     const Sum& sum = sums_.at(name);
     table.add({name, std::to_string(sum.ranks), bytes_text(sum.bytes)});
   }
   std::string text = "\n" + table.text();
-  if (order_.size() > listed_max)
+  if (order_.size() > names_listed_max)
     text += fmt::format("and {} more (--json lists all): {} of {} together\n",
-                        count_text(order_.size() - listed_max, "name"),
+                        count_text(order_.size() - names_listed_max, "name"),
                         count_text(streams_, "stream"), bytes_text(bytes_));
   return text;
 }

@@ -1,0 +1,103 @@
+// What other agents read of a version that is in the pool comes out of it, byte for byte as the
+// disk has it, and the disk is not asked.
+#include "agent/redundancy/pool_first.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/temp_directory.h"
+#include "harness.h"
+#include "io/posix.h"
+#include "support/seed.h"
+#include "tier/dir.h"
+
+namespace backstay::agent::testing {
+namespace {
+
+// The disk, which counts what it is asked for.
+struct Disk : PeerFileLink {
+  void post(PeerFileCommand command) override {
+    if (std::holds_alternative<ReadPiece>(command)) ++reads;
+    if (auto* one = std::get_if<Compute>(&command)) one->done({});
+  }
+  int reads = 0;
+};
+
+class PoolFirstTest : public ::testing::Test {
+ protected:
+  PoolFirstTest() {
+    job_.join_all(2);
+    EXPECT_EQ(job_.capture(2, 1, data).code, Code::ok);
+    job_.wait_local(1);
+    segment_ = open().value()->open(store::names_of("job", file_).data).value();
+  }
+  static std::vector<std::byte> data(Rank rank) {
+    std::vector<std::byte> bytes(3 * JobHarness::buffer_bytes + 5000 + rank);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + rank);
+    return bytes;
+  }
+  Result<std::unique_ptr<tier::Tier>> open() const {
+    return tier::open_dir_tier(io::posix_filesystem(), [] { return io::make_thread_ring(8, 1); },
+                               {.root = folder_.path()});
+  }
+  const JobState& state() { return job_.job().state(); }
+
+  Buffer on_disk(std::uint64_t offset, std::size_t bytes) {
+    AlignedMemory memory(bytes);
+    segment_->read(offset, memory.span(), 0);
+    for (const auto& done : segment_->reap(true)) EXPECT_TRUE(done.status.ok());
+    return {memory.span().begin(), memory.span().end()};
+  }
+  // Whether the piece came without the disk.
+  bool from_pool(std::uint64_t offset, std::span<std::byte> to) {
+    const int before = disk_.reads;
+    bool answered = false;
+    pool_first_.post(
+        ReadPiece{file_, offset, to, [&](const Status& status) { answered = status.ok(); }});
+    EXPECT_EQ(answered, disk_.reads == before);
+    return answered;
+  }
+
+  const backstay::testing::TempDirectory folder_;
+  JobHarness job_{32, [this] { return open(); }};
+  const FileOf file_{1, 7, 0};
+  std::unique_ptr<tier::Reader> segment_;
+  Disk disk_;
+  PoolFirst pool_first_{state(), disk_};
+};
+
+TEST_F(PoolFirstTest, EveryPieceIsAsOnTheDisk) {
+  SCOPED_TRACE(test::replay());
+  test::Random random;
+  const std::uint64_t blocks = state().memory.at(1).part->segment_bytes / 4096;
+  for (int i = 0; i < 300; ++i) {
+    const std::uint64_t first = random.between(0, blocks - 1);
+    const std::uint64_t count = random.between(1, std::min<std::uint64_t>(16, blocks - first));
+    Buffer piece(count * 4096);
+    ASSERT_TRUE(from_pool(first * 4096, piece));
+    ASSERT_EQ(piece, on_disk(first * 4096, piece.size())) << first << " " << count;
+  }
+}
+
+TEST_F(PoolFirstTest, WhatThePoolHasNotIsAskedOfTheDisk) {
+  Buffer piece(4096);
+  const std::uint64_t end = state().memory.at(1).part->segment_bytes;
+  EXPECT_FALSE(from_pool(end, piece)) << "behind the end";
+  Buffer two(8192);
+  EXPECT_FALSE(from_pool(end - 4096, two)) << "over the end";
+  const FileOf other{1, 7, 1};
+  pool_first_.post(ReadPiece{other, 0, piece, [](const Status&) {}});
+  EXPECT_EQ(disk_.reads, 3) << "another node's";
+}
+
+TEST_F(PoolFirstTest, BuffersThatWentToANewerVersionAreNot) {
+  Buffer piece(JobHarness::buffer_bytes);
+  EXPECT_TRUE(from_pool(4096, piece));
+  for (VersionNumber version = 2; version < 6; ++version) {
+    EXPECT_EQ(job_.capture(2, version, data).code, Code::ok);
+    job_.wait_local(version);
+  }
+  EXPECT_FALSE(from_pool(4096, piece));
+}
+
+}  // namespace
+}  // namespace backstay::agent::testing
