@@ -353,7 +353,7 @@ Status Restore::place_again(const wire::ChunkInPool& chunk) {
   BACKSTAY_ASSIGN(const auto memory, agent_.buffer(chunk.buffer, chunk.length));
   sum_.reset();
   BACKSTAY_TRY(target_.place(chunk.object_offset, memory, &sum_));
-  if (sum_.digest() != chunk.checksum) {
+  if (!expect_sum(chunk, sum_.digest()).ok()) {
     return Error(Code::io, fmt::format("the chunk at {} was good when it was verified and is not "
                                        "any more",
                                        chunk.object_offset));

@@ -5,6 +5,7 @@ Usage: layers_selftest.py ROOT. Takes the real table from ROOT, so that the test
 page loses a rule. Standard library only.
 """
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -145,6 +146,20 @@ def list_failures(scratch: Path, page: str):
             yield f"{line}: still refused after --lower: {found}"
 
 
+def shape_failures(root: Path):
+    """Two modules that include each other, a writer and a checker more than the list allows."""
+    write(root, "src/store/a.h", includes("store/b") + "class A { void f(); };\n")
+    write(root, "src/store/b.h", includes("store/a"))
+    write(root, "src/store/b.cc", "tier.create(names.data, 0);\nif (sum == chunk.checksum) {}\n")
+    write(root, "tests/layers/shape.txt", "0 circles of modules\n0 writers of nodes' files\n"
+          "0 checkers of chunks\n2 functions of the largest class\n")
+    done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts/shape", root, "--held"],
+                          capture_output=True, text=True)
+    said = done.stdout.splitlines()
+    if done.returncode != 1 or len(said) != 4 or "lower it" not in said[3]:
+        yield f"scripts/shape --held: expected four messages, got {said}"
+
+
 def main() -> int:
     page = (Path(sys.argv[1]) / "docs" / "architecture.md").read_text()
     failures = []
@@ -162,6 +177,7 @@ def main() -> int:
             if len(found) != 1 or words not in found[0]:
                 failures.append(f"{name}: expected one message with '{words}', got {found}")
         failures += list_failures(Path(scratch).resolve(), page)
+        failures += shape_failures(Path(scratch).resolve() / "shape")
     good = f"selftest: {len(bad) + len(LISTED)} broken rules were all named"
     print("\n".join(failures) if failures else good)
     return 1 if failures else 0
