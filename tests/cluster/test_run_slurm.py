@@ -69,13 +69,16 @@ exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -
         mini.on("n0",
                 f"chmod 1777 {SHARED}; install -m 666 /dev/null {self.output}; cat "
                 f">{self.output}.sh <<'END'\n{script}END")
+        self.submit()
+
+    def submit(self):
         self.number = self.as_user(f"sbatch --chdir={SHARED} --parsable {self.output}.sh").strip()
 
     def as_user(self, script):
         login = f"setpriv --reuid={self.user} --regid=$(id -g {self.user}) --clear-groups --reset-env env SLURM_CONF=$SLURM_CONF"
         return self.mini.on("n0", f"{login} bash -c '{script}'")
 
-    # Once a rank died by a null pointer as it started, and nobody knew where.
+    # Of a rank that died as it started.
     stacks = (f"cd {SHARED}; for core in core*; do [ -e $core ] && gdb -batch -ex "
               f"'thread apply all bt' {JOBS['openmpi']} $core; done")
 
@@ -85,10 +88,18 @@ exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -
     def wait_for(self, what):
         waiting.until(lambda: what in self.text(), f"'{what}' from job {self.number}", DEADLINE_S)
 
-    def wait_at_gate(self):
-        self.mini.on("n0",
-                     f"for try in $(seq 2000); do [ -e {self.gate}.reached ] && exit; sleep 0.05; "
-                     f"done; cat {self.output}; {self.stacks}; exit 1")
+    def wait_at_gate(self, again=True):
+        """Open MPI 4.1 may call a null pointer in MPI_Init (docs/debts.md): then once more."""
+        crash = f"grep -q 'Failing at address: (nil)' {self.output}" if again else "false"
+        said = self.mini.on("n0",
+                            f"for try in $(seq 2000); do [ -e {self.gate}.reached ] && exit; "
+                            f"{crash} && echo crashed && exit; sleep 0.05; "
+                            f"done; cat {self.output}; {self.stacks}; exit 1")
+        if "crashed" in said:
+            self.as_user(f"scancel {self.number}")
+            self.wait_for_end("CANCELLED")
+            self.submit()
+            self.wait_at_gate(again=False)
 
     def open_gate(self):
         self.mini.on("n0", f"touch {self.gate}")
