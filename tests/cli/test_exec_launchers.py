@@ -39,7 +39,7 @@ def test_each_rank_and_no_process_of_the_launcher(installed, launcher):
     assert {one["argv0"] for one in ranks} == {"./show"}
     assert {one["job"] for one in ranks} == {one["program"] for one in ranks} == {"show"}
     assert {one["preload"] for one in ranks} == {str(installed.library)}
-    assert programs(installed) == [str(installed.show)] * 3
+    assert programs(installed) == [str(installed.show)] * 3, done.stderr
     assert {one[1] for one in installed.loaded()} == {one["pid"] for one in ranks}
     assert {one[2] for one in installed.loaded()} == {f"{installed.world.folder}/{GLOB}"}
 
