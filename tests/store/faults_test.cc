@@ -1,0 +1,169 @@
+// The rule of the fault tests over src/store itself: what was reported as written comes back,
+// exact; what was not comes back exact or not at all; never wrong bytes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/checksum.h"
+#include "format/names.h"
+#include "io/faulty.h"
+#include "io/memory.h"
+#include "store/catalog.h"
+#include "store/part_reader.h"
+#include "store/part_writer.h"
+#include "store/records.h"
+#include "support/seed.h"
+#include "tier/dir.h"
+
+namespace backstay::store {
+namespace {
+
+using io::Fault;
+constexpr std::uint32_t ranks = 2, chunk_bytes = 8192;
+
+// Of each rank one chunk and a part of one.
+Buffer content(VersionNumber version, Rank rank) {
+  Buffer bytes(chunk_bytes + 700 + 100 * rank + version);
+  test::Random random(100 * version + rank);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.between(0, 255));
+  return bytes;
+}
+
+std::unique_ptr<tier::Tier> tier_on(io::FileSystem& files,
+                                    const std::shared_ptr<io::Faults>& faults = {}) {
+  const auto make_ring = [faults]() -> Result<std::unique_ptr<io::Ring>> {
+    auto ring = io::make_memory_ring({.seed = 1});
+    if (faults) ring = io::make_faulty_ring(std::move(ring), faults);
+    return ring;
+  };
+  return tier::open_dir_tier(files, make_ring, {.root = "/versions"}).value();
+}
+
+Status write(tier::Tier& tier, VersionNumber version) {
+  PartWriter writer(tier, "job", {version, /*run=*/7, 0, 1, ranks, chunk_bytes});
+  BACKSTAY_TRY(writer.open(0));
+  PartEnd end{version, 42, {}};
+  std::vector<AlignedMemory> slots;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const Buffer bytes = content(version, rank);
+    for (std::size_t at = 0; at < bytes.size(); at += chunk_bytes) {
+      const auto piece =
+          Bytes(bytes).subspan(at).first(std::min<std::size_t>(chunk_bytes, bytes.size() - at));
+      const auto memory = slots.emplace_back(chunk_bytes).span();
+      std::ranges::copy(piece, memory.begin());
+      writer.write({rank, at, static_cast<std::uint32_t>(piece.size()), checksum(piece), memory},
+                   0);
+      writer.reap(/*wait=*/false);
+    }
+    end.object_bytes.emplace_back(rank, bytes.size());
+  }
+  while (writer.in_flight() > 0) writer.reap(/*wait=*/true);
+  if (writer.error()) return *writer.error();
+  BACKSTAY_ASSIGN(const FinishedPart part, writer.finish(end));
+  return put_record(tier, part.record);
+}
+
+// Every object of the version; an error where it is not there or not right.
+Status read(const std::vector<tier::Tier*>& tiers, VersionNumber version) {
+  const StoredVersion stored = look_at(*tiers.front(), "job", version);
+  if (!stored.good()) return Error(Code::not_found, "no version");
+  BACKSTAY_ASSIGN(const auto manifest, read_manifest(*tiers.front(), "job", stored.record, 0));
+  PartReader reader(tiers, manifest);
+  BACKSTAY_TRY(reader.open());
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const format::ObjectEntry* object = manifest.find(rank);
+    if (object == nullptr) return Error(Code::corrupt, "no object");
+    Buffer bytes;
+    for (const format::ChunkEntry& chunk : manifest.chunks_of(*object)) {
+      AlignedMemory memory(chunk_bytes);
+      BACKSTAY_TRY(reader.read(chunk, memory.span()));
+      const auto piece = memory.span().first(chunk.length);
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
+    }
+    EXPECT_EQ(bytes, content(version, rank)) << "wrong bytes of version " << version;
+  }
+  return {};
+}
+
+void put(io::FileSystem& disk, const std::string& path, const Buffer& bytes) {
+  ASSERT_TRUE(disk.open(path, io::Open::create).value()->write_at(0, bytes).ok());
+}
+
+class StoreFaults : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(StoreFaults, EveryCallInTurnAndThenThePower) {
+  const bool harmless = GetParam() == Fault::interrupted || GetParam() == Fault::short_transfer;
+  std::uint64_t calls = 1;
+  for (std::uint64_t at = 0; at <= calls && !HasFailure(); ++at) {
+    io::MemoryFileSystem disk;
+    const auto faults =
+        std::make_shared<io::Faults>(io::FaultPlan{at == 0 ? Fault::none : GetParam(), at});
+    const auto faulty = io::make_faulty_filesystem(disk, faults);
+    Status written[2];
+    {
+      const auto tier = tier_on(*faulty, faults);
+      for (const VersionNumber version : {1, 2}) written[version - 1] = write(*tier, version);
+    }
+    SCOPED_TRACE(fmt::format("call {}: {}", at, faults->chosen()));
+    if (at == 0) calls = faults->calls();
+    if (at == 0 || harmless) {
+      EXPECT_TRUE(written[0].ok() && written[1].ok());
+    }
+    disk.crash(at);
+    const auto tier = tier_on(disk);
+    for (const VersionNumber version : {1, 2}) {
+      const Status back = read({tier.get()}, version);
+      if (written[version - 1].ok()) {
+        EXPECT_TRUE(back.ok()) << back.error().to_string();
+      }
+    }
+  }
+  EXPECT_GT(calls, 20u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StoreFaults,
+                         ::testing::Values(Fault::io, Fault::no_space, Fault::permission,
+                                           Fault::interrupted, Fault::short_transfer, Fault::torn,
+                                           Fault::stop, Fault::stop_midway));
+
+TEST(StoreDamage, EveryByteFlippedIsSeenOrHarmless) {
+  io::MemoryFileSystem disk;
+  const auto tier = tier_on(disk);
+  ASSERT_TRUE(write(*tier, 1).ok());
+  const std::string folder = "/versions/" + format::version_folder("job", 1);
+  std::size_t seen = 0, flipped = 0;
+  const auto entries = disk.list(folder).value();
+  for (const io::Entry& entry : entries) {
+    const std::string path = folder + "/" + entry.name;
+    const Buffer good = io::read_file(disk, path, 1 << 20).value();
+    for (std::size_t at = 0; at < good.size() && !HasFailure(); ++at, ++flipped) {
+      Buffer bad = good;
+      bad[at] ^= std::byte{0x10};
+      put(disk, path, bad);
+      seen += read({tier.get()}, 1).ok() ? 0 : 1;  // which holds the bytes against the right ones
+    }
+    put(disk, path, good);
+  }
+  EXPECT_GT(flipped, 20'000u);
+  EXPECT_GT(seen, ranks * chunk_bytes);
+  EXPECT_TRUE(read({tier.get()}, 1).ok());
+}
+
+TEST(StoreDamage, AnotherTierMakesUpForOneThatIsWrong) {
+  io::MemoryFileSystem disk, other;
+  const auto tier = tier_on(disk), second = tier_on(other);
+  ASSERT_TRUE(write(*tier, 1).ok());
+  ASSERT_TRUE(write(*second, 1).ok());
+  const std::string path = "/versions/" + format::segment_name(format::version_folder("job", 1), 0);
+  Buffer bad = io::read_file(disk, path, 1 << 20).value();
+  bad[5000] ^= std::byte{0x10};
+  put(disk, path, bad);
+  EXPECT_FALSE(read({tier.get()}, 1).ok());
+  EXPECT_TRUE(read({tier.get(), second.get()}, 1).ok());
+  ASSERT_TRUE(disk.remove(path).ok());
+  EXPECT_TRUE(read({tier.get(), second.get()}, 1).ok());
+}
+
+}  // namespace
+}  // namespace backstay::store
