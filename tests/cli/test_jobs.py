@@ -1,6 +1,7 @@
 """`backstay run` and its neighbours with a real MPI program (examples/heat) under both launchers.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -88,6 +89,10 @@ def start(world):
     yield make
     for job in jobs:
         press(job.process)
+    for job in jobs:
+        for pid in job.ranks():  # of a test that failed before it ended them
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_a_killed_rank_is_survived(world, start, mpi):

@@ -22,9 +22,9 @@ from backstay.report import as_data, charts, events, history, page, times
 
 
 
-def report(folder, *words):
+def report(folder, *words, job="lj"):
     out, err = io.StringIO(), io.StringIO()
-    argv = ["backstay", "report", "lj", "--dir", str(folder), "-o", str(folder / "report.html"),
+    argv = ["backstay", "report", job, "--dir", str(folder), "-o", str(folder / "report.html"),
             *map(str, words)]
     cache = mock.patch.dict("os.environ", XDG_CACHE_HOME=str(folder / "cache"))
     with cache, mock.patch.object(sys, "argv",
@@ -348,6 +348,11 @@ def test_a_job_without_a_log(tmp_path):
     assert report(tmp_path)[0] == 3
     with pytest.raises(events.LogError):
         events.read(tmp_path / "lj")
+
+
+def test_a_path_is_no_name_of_a_job(tmp_path):
+    code, out, err = report(tmp_path, job=str(tmp_path))
+    assert code == 2 and "is no name of a job" in err and not out
 
 
 def test_a_pipe_or_folder_in_the_place_of_the_log_is_refused(tmp_path):

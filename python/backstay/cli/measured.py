@@ -110,7 +110,8 @@ def files_profile(
     """What the programs of a job wrote into captured files on this node, by the logs of JOB and of
     JOB.files.HOST, and the lines of these logs that cannot be read; None where nothing was.
     """
-    own = [job_folder(path, job, directory, needed=False)] if ".files." in job else []
+    folder = job_folder(path, job, directory, needed=False)
+    own = [folder] if ".files." in job else []
     all_events, unreadable = [], []
     for folder in [*own, *sorted(chosen_folder(directory).glob(f"{job}.files.*"))]:
         if folder is None or not logs.has_log(folder):
