@@ -91,9 +91,15 @@ class Installation:
         return [str(self.backstay), *map(str, words)]
 
     def run(self, *words, env=None, cwd=None, seconds=60):
-        return subprocess.run(self.command(*words), env={**self.env, **(env or {})},
+        """Once more where MPICH's launcher ended by SIGPIPE (docs/debts.md)."""
+        done = subprocess.run(self.command(*words), env={**self.env, **(env or {})},
                               cwd=cwd or self.world.folder, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=seconds)
+        if "exit code 141, as for signal 13); restart" in done.stderr:
+            for log in self.world.folder.glob("loaded*"):
+                log.unlink()
+            return self.run(*words, env=env, cwd=cwd, seconds=seconds)
+        return done
 
     def loaded(self, log="loaded"):
         """(program, process id, patterns) of each process that the library was loaded in."""
