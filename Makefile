@@ -34,11 +34,11 @@ demo: ## kill a rank of a real LAMMPS run, watch it come back, compare the resul
 check: setup ## after every change: rules of the sources, unit tests, one real job that is killed (some minutes)
 	@scripts/check
 
-test: setup ## build, and each promise once (half an hour on 2 cores)
+test: setup ## build, and each promise once (20 minutes on 2 cores)
 	@scripts/build release everything_to_test
 	@scripts/test
 
-test-all: everything ## every test but the soak's, with both sanitizers (hours)
+test-all: everything ## every test but the soak's, with both sanitizers (an hour)
 	@scripts/test all
 
 test-cluster: everything ## only the tests on a cluster of hosts (as root; some minutes)
