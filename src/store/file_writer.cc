@@ -36,14 +36,18 @@ void FileWriter::write(std::uint64_t offset, Bytes piece, std::uint64_t tag) {
 std::vector<tier::Done> FileWriter::reap(bool wait) {
   if (!writer_) return {};
   auto all = writer_->reap(wait);
-  std::erase_if(all, [](const tier::Done& done) { return done.tag == header_tag; });  // see seal()
+  std::erase_if(all, [this](const tier::Done& done) {
+    if (done.tag == header_tag) header_written_ = done.status;
+    return done.tag == header_tag;
+  });
   return all;
 }
 
-Status FileWriter::seal(std::uint64_t bytes) {
+Status FileWriter::seal(std::uint64_t bytes, bool name_too) {
   step('1');
   BACKSTAY_TRY(writer_->seal(bytes));  // fails where any write has
   writer_.reset();
+  if (name_too) BACKSTAY_TRY(tier_.sync(names_.folder));
   step('2');
   return {};
 }

@@ -34,8 +34,7 @@ bool IncomingFile::reap(bool wait) {
 
 Status IncomingFile::seal_data(std::uint64_t bytes) {
   while (in_flight() > 0) reap(/*wait=*/true);
-  BACKSTAY_TRY(file_.seal(bytes));
-  return tier_.sync(names_.folder);  // its name must not come after the manifest's
+  return file_.seal(bytes, /*name_too=*/true);
 }
 
 Status IncomingFile::remove_rest() {

@@ -3,7 +3,7 @@
 //
 // Steps, each a failpoint:
 //   keep.1  every piece was checked against the manifest and written
-//   keep.2  the segment is sealed: content and size on the device
+//   keep.2  the segment is sealed: content, size and name on the device
 //   keep.3  the manifest is put: the copy exists from here on. Not before what it needs is here
 //   keep.4  the commit record is put, where one was given and none was there
 //   keep.5  the folder is synced, and those above

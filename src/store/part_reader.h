@@ -30,9 +30,10 @@ class PartReader {
   // Opens the part's own segment. Errors: those of Tier::open(), of the last tier.
   Status open();
 
-  // How many chunks may be on their way. Precondition: open.
+  // How many chunks start() takes at once; beyond it waits. Precondition: open.
   unsigned depth() const { return readers_.begin()->second->depth(); }
-  std::size_t in_flight() const { return reads_.size(); }
+  // Started and not reaped.
+  std::size_t in_flight() const { return reads_.size() + done_.size(); }
   // `memory`: the whole slot, aligned to 4096; it and the chunk, which is the manifest's, stay
   // valid until the tag is reaped.
   void start(const format::ChunkEntry& chunk, std::span<std::byte> memory, std::uint64_t tag);
@@ -43,7 +44,8 @@ class PartReader {
   Status read(const format::ChunkEntry& chunk, std::span<std::byte> memory);
 
   // The segment that a chunk lies in, in the first tier that has it, for who checks what it reads.
-  // Errors: as of open_needed().
+  // Errors: as of open_needed(); of its own segment, whose header is not looked at, of
+  // Tier::open().
   Result<tier::Reader*> segment_of(const format::ChunkEntry& chunk);
 
  private:

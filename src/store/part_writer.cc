@@ -41,6 +41,7 @@ std::vector<tier::Done> PartWriter::reap(bool wait) {
   for (const tier::Done& done : all) {
     if (!done.status.ok() && !error_) error_ = done.status.error();
   }
+  if (!file_.header().ok() && !error_) error_ = file_.header().error();
   return all;
 }
 

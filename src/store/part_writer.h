@@ -2,8 +2,8 @@
 // and then the manifest (steps commit.1 to commit.3 of file_writer.h). A version exists once its
 // commit record is put, too (records.h).
 //
-// After its first error a part takes no more chunks; the owner removes what is there. One thread;
-// open() and finish() block on the tier.
+// After its first error a part takes no more chunks; the owner removes what is there. One thread at
+// a time; open() and finish() block on the tier.
 #pragma once
 
 #include <cstdint>

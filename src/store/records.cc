@@ -33,7 +33,7 @@ Status find_part(tier::Tier& tier, const std::string& job, const format::CommitR
   return any ? Status() : Status(Error(Code::not_found, folder));
 }
 
-Status put_record(tier::Tier& tier, format::CommitRecord record) {
+Status put_record(tier::Tier& tier, format::CommitRecord& record) {
   std::vector<Recording> one = {{&record}};
   put_at_once(tier, record.job, one);
   return one.front().done;

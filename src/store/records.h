@@ -22,8 +22,8 @@ struct Recording {
   format::CommitRecord* record = nullptr;  // gets the time at which it is written
   Status done = {};
 };
-// The version exists from here on; safe on return.
-Status put_record(tier::Tier& tier, format::CommitRecord record);
+// The version exists from here on; safe on return. The record gets the time at which it is written.
+Status put_record(tier::Tier& tier, format::CommitRecord& record);
 // All at the same time, of different versions of the job.
 void put_at_once(tier::Tier& tier, const std::string& job, std::vector<Recording>& records);
 

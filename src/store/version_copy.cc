@@ -204,6 +204,7 @@ Status VersionCopy::take_in() {
   for (const tier::Done& done : segment_->reader.reap(/*wait=*/reads)) BACKSTAY_TRY(arrived(done));
   for (const tier::Done& done : segment_->writer.reap(/*wait=*/!reads)) {
     BACKSTAY_TRY(done.status);
+    BACKSTAY_TRY(segment_->writer.header());
     segment_->idle.push_back(done.tag);
     bytes_ += segment_->slots[done.tag].chunk->length;
   }

@@ -93,7 +93,7 @@ class VersionCopy {
     AlignedMemory memory;
     const format::ChunkEntry* chunk = nullptr;
   };
-  struct Segment {  // the one being copied; members in the order of their death
+  struct Segment {  // the one being copied; members that die first stand last
     Segment(tier::Tier& from, tier::Tier& to, format::Manifest of_it);
     const format::Manifest manifest;
     std::vector<const format::ChunkEntry*> chunks;  // of this segment, in the order of the disk

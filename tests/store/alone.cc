@@ -40,7 +40,7 @@ Status write(tier::Tier& tier, const std::string& dir, std::uint32_t ranks) {
   }
   while (writer.in_flight() > 0) writer.reap(/*wait=*/true);
   if (writer.error()) return *writer.error();
-  BACKSTAY_ASSIGN(const store::FinishedPart part, writer.finish(end));
+  BACKSTAY_ASSIGN(store::FinishedPart part, writer.finish(end));
   return store::put_record(tier, part.record);
 }
 

@@ -60,7 +60,7 @@ Status write(tier::Tier& tier, VersionNumber version) {
   }
   while (writer.in_flight() > 0) writer.reap(/*wait=*/true);
   if (writer.error()) return *writer.error();
-  BACKSTAY_ASSIGN(const FinishedPart part, writer.finish(end));
+  BACKSTAY_ASSIGN(FinishedPart part, writer.finish(end));
   return put_record(tier, part.record);
 }
 

@@ -107,6 +107,7 @@ bool VersionOutput::on(const VersionFailed& event) {
   MemoryVersion* version = state_.in_memory(event.version);
   if (version == nullptr) return false;
   version->failed = event.error;
+  version->part.reset();  // the next try makes another one
   state_.versions.not_written(event);
   state_.record("write_failed", {{"version", event.version},
                                  {"code", code_name(event.error.code())},

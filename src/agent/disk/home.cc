@@ -52,7 +52,7 @@ Status HomeWorker::open(const Known& known) {
   auto files = store::VersionFiles::open(*tier_, known.record, known.node);
   // What is wrong is read once more, as the trouble may pass.
   if (!files.ok()) files = store::VersionFiles::open(*tier_, known.record, known.node);
-  if (!files.ok()) tier_.reset();
+  if (!files.ok()) close();
   BACKSTAY_ASSIGN(files_, std::move(files));
   opened_ = known.record.version;
   return {};
@@ -218,7 +218,7 @@ void HomeWorker::mark(const std::vector<const MarkHome*>& orders) {
   }
   world_.at_once(writes);
   for (HomeMarked& answer : answers) {
-    if (!answer.status.ok()) tier_.reset();
+    if (!answer.status.ok()) close();
     if (answer.status.ok() && answer.unsynced.empty()) note_.marked(answer.version);
     world_.answer(std::move(answer));
   }

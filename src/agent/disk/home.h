@@ -71,6 +71,11 @@ class HomeWorker {
   };
   void look(const LookAtFiles& order);
   Status open_tier();
+  void close() {  // what was read is read anew
+    files_.reset();
+    opened_ = 0;
+    tier_.reset();
+  }
   Status open(const Known& known);
   Result<FilesFound> found_in(Known& known);
   void find_placed(Known& known, FilesFound& found);

@@ -195,7 +195,8 @@ class StoreWorker::Impl {
   }
 
   void handle(SealVersion& command) {
-    std::vector<SealVersion> one{std::move(command)};
+    std::vector<SealVersion> one(1);
+    one.front() = std::move(command);
     seal(one);
   }
 
@@ -281,12 +282,9 @@ class StoreWorker::Impl {
   bool make_room(const Reclaim& reclaim) {
     do_later();
     for (const auto& [version, record] : std::exchange(unrecorded_, {})) {
-      std::vector<store::Recording> one(1);
       format::CommitRecord now = record;
       now.level = Level::local;
-      one.front().record = &now;
-      store::put_at_once(**tier_, job_, one);
-      const bool done = one.front().done.ok();
+      const bool done = store::put_record(**tier_, now).ok();
       (done ? recorded_early_[version] : unrecorded_[version]) = done ? now : record;
     }
     const bool all = std::ranges::all_of(reclaim.once_recorded, [this](VersionNumber version) {

@@ -17,7 +17,9 @@ void PoolFirst::post(PeerFileCommand command) {
 
 bool PoolFirst::copy(const ReadPiece& piece) {
   const auto found = state_.memory.find(piece.file.version);
-  if (found == state_.memory.end()) return false;
+  const VersionRow* row = state_.versions.find(piece.file.version);
+  const bool on_disk = row != nullptr && row->disk;  // else it was removed: the disk says so
+  if (found == state_.memory.end() || !on_disk) return false;
   const MemoryVersion* version = &found->second;
   if (version->part == nullptr || piece.file != store::file_of(*version->part)) return false;
   std::uint64_t at = piece.offset;

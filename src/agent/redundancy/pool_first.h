@@ -1,6 +1,5 @@
 // Reads of this node's own segments, out of the pool while that has their chunks; all else goes to
-// the peer file thread. A replica, or parity, of a version that is in the pool costs the disk
-// nothing.
+// the peer file thread. Of a version that is in the pool a replica, or parity, reads no segment.
 //
 // The answer comes as that of the peer file thread. Main loop's thread, which copies: a piece is a
 // buffer of the pool at most.
@@ -23,7 +22,7 @@ class PoolFirst final : public PeerFileLink {
   void post(PeerFileCommand command) override;
 
  private:
-  // True: the memory has what the disk has there.
+  // True: piece.memory has what the disk has there.
   bool copy(const ReadPiece& piece);
 
   const JobState& state_;

@@ -34,7 +34,7 @@ class Stored {
   Result<std::vector<std::string>> jobs();
   // Names of folders that this user may not read: other users' jobs, perhaps. Sorted.
   std::vector<std::string> unreadable();
-  // All versions of a job, oldest first; at least one. `ignored`: as of agent::scan(). Errors:
+  // All versions of a job, oldest first; at least one. `ignored`: as of store::scan(). Errors:
   // not_found (names the jobs there are).
   Result<std::vector<store::StoredVersion>> versions(const std::string& job,
                                                      std::vector<std::string>* ignored = nullptr);
