@@ -150,6 +150,26 @@ TEST(StoreDamage, EveryByteFlippedIsSeenOrHarmless) {
   EXPECT_TRUE(read({tier.get()}, 1).ok());
 }
 
+// `verify` counts on it: what was started is in flight until it is reaped.
+TEST(StoreDamage, AChunkWhoseSegmentIsMissingIsToldAsOthersAre) {
+  io::MemoryFileSystem disk;
+  const auto tier = tier_on(disk);
+  ASSERT_TRUE(write(*tier, 1).ok());
+  const StoredVersion stored = look_at(*tier, "job", 1);
+  format::Manifest manifest = read_manifest(*tier, "job", stored.record, 0).value();
+  manifest.needs = {{9, 7}};
+  manifest.chunks.front().need = 1;
+  PartReader reader({tier.get()}, manifest);
+  ASSERT_TRUE(reader.open().ok());
+  AlignedMemory memory(chunk_bytes);
+  reader.start(manifest.chunks.front(), memory.span(), 5);
+  EXPECT_EQ(reader.in_flight(), 1u);
+  const auto done = reader.reap(/*wait=*/true);
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done.front().status.error().code(), Code::corrupt);
+  EXPECT_EQ(reader.in_flight(), 0u);
+}
+
 TEST(StoreDamage, AnotherTierMakesUpForOneThatIsWrong) {
   io::MemoryFileSystem disk, other;
   const auto tier = tier_on(disk), second = tier_on(other);
