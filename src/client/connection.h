@@ -114,8 +114,8 @@ class Connection {
   bool given_up_ = false;
 };
 
-// What the bytes of a chunk that the agent hands over sum up to, against what they should be.
-// Errors: corrupt, which says of which bytes.
+// Holds the sum of a chunk's bytes, as the agent handed them over, against the chunk's checksum.
+// Errors: corrupt, which names the bytes.
 Status expect_sum(const wire::ChunkInPool& chunk, std::uint64_t sum);
 
 }  // namespace backstay::client

@@ -12,7 +12,7 @@
 
 namespace backstay::store {
 
-// Where a file of a node lies in a tier.
+// The names of a node's file in a tier.
 struct FileNames {
   std::string folder;
   std::string data;  // the segment, or the parity
@@ -20,9 +20,9 @@ struct FileNames {
 };
 FileNames names_of(const std::string& job, const FileOf& file);
 
-// Of parity: whose segments it is made of, in the order of the ring, and how many blocks it has.
+// The make of a parity file.
 struct ParityOf {
-  std::vector<NodeId> group = {};
+  std::vector<NodeId> group = {};  // whose segments it is made of, in the order of the ring
   std::uint32_t blocks = 0;
   // It makes up for as many losses, of the same nodes.
   bool makes_up_for(const ParityOf& other) const {

@@ -37,7 +37,7 @@ struct OlderChunks {
   std::vector<format::ChunkEntry> chunks;  // `need`: index in `needs` + 1
 };
 
-// What is known of a part once it has all its chunks.
+// The rest of a part's manifest, known once all chunks are written.
 struct PartEnd {
   VersionNumber version = 0;
   std::uint64_t captured_ns = 0;  // since 1970

@@ -1,5 +1,5 @@
-// Which versions of a job are removed so that its storage holds what the user asked for. Pure: no
-// I/O, no clock.
+// Chooses the versions of a job that are removed so that its storage holds what the user asked for.
+// Pure: no I/O, no clock.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace backstay::store {
 
-// Which of `versions` retention removes so that `keep` good ones stay: every older one, damaged
+// The ones of `versions` that go so that `keep` good ones stay: every older one, damaged
 // ones that are older than the newest good one, in doubt ones that are older than all that stay;
 // never the newest good one, nor the newest of the highest level that a good one has. Doubtful ones
 // do not count.

@@ -1,5 +1,5 @@
-// What other agents read of a version that is in the pool comes out of it, byte for byte as the
-// disk has it, and the disk is not asked.
+// The pool answers reads of a version that it still has, byte for byte as the disk would, and the
+// disk is not asked.
 #include "agent/redundancy/pool_first.h"
 
 #include <gtest/gtest.h>

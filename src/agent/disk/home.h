@@ -71,7 +71,7 @@ class HomeWorker {
   };
   void look(const LookAtFiles& order);
   Status open_tier();
-  void close() {  // what was read is read anew
+  void close() {  // the next order opens the tier and the version again
     files_.reset();
     opened_ = 0;
     tier_.reset();

@@ -1,5 +1,5 @@
-// Which versions an agent removes from its disk and from shared storage (store/retention.h), given
-// what it knows of the job. Pure: no I/O, no clock.
+// Chooses the versions that an agent removes from its disk and from shared storage
+// (store/retention.h), given what it knows of the job. Pure: no I/O, no clock.
 #pragma once
 
 #include <cstdint>

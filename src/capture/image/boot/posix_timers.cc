@@ -10,8 +10,8 @@ namespace {
 constexpr uint64_t second = 1'000'000'000;
 constexpr uint32_t tells_nobody = 1;  // SIGEV_NONE
 constexpr uint32_t tells_thread = 4;  // SIGEV_THREAD_ID
-// The kernel numbers a process's timers in turn. A restart makes and removes those between, so many
-// at most.
+// The kernel numbers a process's timers in turn. A restart makes the numbers between two timers and
+// removes them again, this many at most.
 constexpr uint32_t counted_most = 4'000'000;
 
 struct Times {
