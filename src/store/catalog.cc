@@ -54,11 +54,12 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
     stored.damage = first_line(*text);
   }
   auto record = read_commit(tier, job, version);
-  if (!record.ok() && record.error().code() == Code::not_found) {
+  const auto is_missing = [&] { return !record.ok() && record.error().code() == Code::not_found; };
+  if (!record.ok() && !is_missing()) record = read_commit(tier, job, version);  // it may pass
+  if (is_missing()) {
     stored.damage.clear();  // a mark without a version: the rest of one that was removed
     return stored;
   }
-  if (!record.ok()) record = read_commit(tier, job, version);  // the trouble may have passed
   if (!record.ok()) {
     // It was committed once, so it is damaged, not garbage: nothing removes it silently.
     stored.damage = record.error().message();

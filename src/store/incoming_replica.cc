@@ -60,6 +60,7 @@ Result<std::vector<Piece>> IncomingReplica::open(std::uint64_t segment_bytes,
                                                  std::uint64_t piece_bytes_max, bool replace) {
   BACKSTAY_TRY(understand(segment_bytes, piece_bytes_max));
   const StoredVersion stored = look_at(tier_, job_, file_.version);
+  if (stored.unreadable) return *stored.unreadable;  // it may be another run's
   if (stored.level != Level::none && stored.record.run != file_.run) {
     return Error(Code::busy, fmt::format("version {} of another run of job {} is there already",
                                          file_.version, job_));
@@ -165,6 +166,7 @@ Status IncomingReplica::seal(const std::optional<format::CommitRecord>& record) 
 
 Status IncomingReplica::put_record(const format::CommitRecord& record) {
   const StoredVersion stored = look_at(tier_, job_, file_.version);
+  if (stored.unreadable) return *stored.unreadable;
   if (stored.level != Level::none || !stored.damage.empty()) return {};
   return tier_.put(format::commit_name(names_.folder, record.level), format::encode(record));
 }

@@ -1,5 +1,6 @@
 // The rule of the fault tests over src/store itself: what was reported as written comes back,
-// exact; what was not comes back exact or not at all; never wrong bytes.
+// exact; what was not comes back exact or not at all; never wrong bytes. It holds for a version
+// that is written, for a copy and for a replica alike.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,12 +8,15 @@
 
 #include "base/checksum.h"
 #include "format/names.h"
+#include "format/segment.h"
 #include "io/faulty.h"
 #include "io/memory.h"
 #include "store/catalog.h"
+#include "store/incoming_replica.h"
 #include "store/part_reader.h"
 #include "store/part_writer.h"
 #include "store/records.h"
+#include "store/version_copy.h"
 #include "support/seed.h"
 #include "tier/dir.h"
 
@@ -64,6 +68,54 @@ Status write(tier::Tier& tier, VersionNumber version) {
   return put_record(tier, part.record);
 }
 
+Status copy(tier::Tier& from, tier::Tier& to, VersionNumber version) {
+  const format::CommitRecord record = look_at(from, "job", version).record;
+  VersionCopy copy(from, to, system_clock(), {record, Level::local});
+  Status status;
+  while (status.ok() && !copy.done()) status = copy.step();
+  if (!status.ok()) (void)copy.remove_rest().ok();
+  return status;
+}
+
+// As a keeper has it from the owner, piece by piece.
+Status keep(tier::Tier& from, tier::Tier& to, VersionNumber version) {
+  const FileOf file{version, 7, 0};
+  const FileNames names = names_of("job", file);
+  IncomingReplica replica(to, "job", file, from.get(names.manifest, 1 << 20).value());
+  const auto segment = from.open(names.data).value();
+  const auto record = look_at(from, "job", version).record;
+  const auto arrive = [&]() -> Status {
+    const std::uint64_t bytes = read_manifest(from, "job", record, 0).value().segment_bytes;
+    BACKSTAY_ASSIGN(const auto pieces, replica.open(bytes, 2 * chunk_bytes));
+    std::vector<AlignedMemory> slots;
+    Status status;
+    for (const Piece& piece : pieces) {
+      const auto memory = slots.emplace_back(piece.bytes).span();
+      segment->read(piece.offset, memory, 0);
+      EXPECT_TRUE(segment->reap(true).front().status.ok());
+      replica.write(piece.offset, memory, [&](const Status& written) {
+        if (!written.ok()) status = written;
+      });
+    }
+    while (replica.in_flight() > 0) replica.reap(true);
+    BACKSTAY_TRY(status);
+    return replica.seal(record);
+  };
+  const Status status = arrive();
+  if (!status.ok()) (void)replica.remove_rest().ok();
+  return status;
+}
+
+// How a version comes onto a tier: by its ranks, or from another tier.
+struct Way {
+  const char* name;
+  Status (*make)(tier::Tier& from, tier::Tier& to, VersionNumber version);
+};
+constexpr Way ways[] = {{"written", [](tier::Tier&, tier::Tier& to,
+                                       VersionNumber version) { return write(to, version); }},
+                        {"copied", copy},
+                        {"kept", keep}};
+
 // Every object of the version; an error where it is not there or not right.
 Status read(const std::vector<tier::Tier*>& tiers, VersionNumber version) {
   const StoredVersion stored = look_at(*tiers.front(), "job", version);
@@ -90,20 +142,27 @@ void put(io::FileSystem& disk, const std::string& path, const Buffer& bytes) {
   ASSERT_TRUE(disk.open(path, io::Open::create).value()->write_at(0, bytes).ok());
 }
 
-class StoreFaults : public ::testing::TestWithParam<Fault> {};
+class StoreFaults : public ::testing::TestWithParam<std::tuple<Way, Fault>> {};
 
 TEST_P(StoreFaults, EveryCallInTurnAndThenThePower) {
-  const bool harmless = GetParam() == Fault::interrupted || GetParam() == Fault::short_transfer;
+  const auto [way, fault] = GetParam();
+  SCOPED_TRACE(way.name);
+  const bool harmless = fault == Fault::interrupted || fault == Fault::short_transfer;
+  io::MemoryFileSystem source;
+  const auto from = tier_on(source);
+  for (const VersionNumber version : {1, 2}) ASSERT_TRUE(write(*from, version).ok());
   std::uint64_t calls = 1;
   for (std::uint64_t at = 0; at <= calls && !HasFailure(); ++at) {
     io::MemoryFileSystem disk;
     const auto faults =
-        std::make_shared<io::Faults>(io::FaultPlan{at == 0 ? Fault::none : GetParam(), at});
+        std::make_shared<io::Faults>(io::FaultPlan{at == 0 ? Fault::none : fault, at});
     const auto faulty = io::make_faulty_filesystem(disk, faults);
     Status written[2];
     {
       const auto tier = tier_on(*faulty, faults);
-      for (const VersionNumber version : {1, 2}) written[version - 1] = write(*tier, version);
+      for (const VersionNumber version : {1, 2}) {
+        written[version - 1] = way.make(*from, *tier, version);
+      }
     }
     SCOPED_TRACE(fmt::format("call {}: {}", at, faults->chosen()));
     if (at == 0) calls = faults->calls();
@@ -123,9 +182,11 @@ TEST_P(StoreFaults, EveryCallInTurnAndThenThePower) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreFaults,
-                         ::testing::Values(Fault::io, Fault::no_space, Fault::permission,
-                                           Fault::interrupted, Fault::short_transfer, Fault::torn,
-                                           Fault::stop, Fault::stop_midway));
+                         ::testing::Combine(::testing::ValuesIn(ways),
+                                            ::testing::Values(Fault::io, Fault::no_space,
+                                                              Fault::permission, Fault::interrupted,
+                                                              Fault::short_transfer, Fault::torn,
+                                                              Fault::stop, Fault::stop_midway)));
 
 TEST(StoreDamage, EveryByteFlippedIsSeenOrHarmless) {
   io::MemoryFileSystem disk;
@@ -148,6 +209,25 @@ TEST(StoreDamage, EveryByteFlippedIsSeenOrHarmless) {
   EXPECT_GT(flipped, 20'000u);
   EXPECT_GT(seen, ranks * chunk_bytes);
   EXPECT_TRUE(read({tier.get()}, 1).ok());
+}
+
+TEST(StoreDamage, NoWrongByteOfTheSourceIsTakenAlong) {
+  io::MemoryFileSystem source;
+  const auto from = tier_on(source);
+  ASSERT_TRUE(write(*from, 1).ok());
+  const std::string path = "/versions/" + format::segment_name(format::version_folder("job", 1), 0);
+  const Buffer good = io::read_file(source, path, 1 << 20).value();
+  for (std::size_t at = format::segment_header_bytes; at < good.size() && !HasFailure(); at += 97) {
+    Buffer bad = good;
+    bad[at] ^= std::byte{0x10};
+    put(source, path, bad);
+    for (const Way& way : {ways[1], ways[2]}) {
+      io::MemoryFileSystem disk;
+      const auto to = tier_on(disk);
+      const bool made = way.make(*from, *to, 1).ok();
+      EXPECT_EQ(made, read({to.get()}, 1).ok()) << way.name << " at " << at;
+    }
+  }
 }
 
 // `verify` counts on it: what was started is in flight until it is reaped.
