@@ -63,7 +63,14 @@ void PartReader::start(const format::ChunkEntry& chunk, std::span<std::byte> mem
                        std::uint64_t tag) {
   const auto [at, fresh] = reads_.try_emplace(tag, Read{&chunk, memory});
   BACKSTAY_CHECK(fresh);
+  if (read_first(at->second)) return end(tag, {});
   submit(tag, at->second);
+}
+
+bool PartReader::read_first(const Read& read) const {
+  const auto memory = read.memory.first(format::slot_bytes(read.chunk->length));
+  return first_ && read.chunk->here() && first_(read.chunk->segment_offset, memory) &&
+         check_chunk(*read.chunk, memory.first(read.chunk->length)).ok();
 }
 
 void PartReader::submit(std::uint64_t tag, Read& read) {

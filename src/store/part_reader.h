@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,9 +24,13 @@ namespace backstay::store {
 
 class PartReader {
  public:
-  // The best tier first. They and the manifest must live longer.
-  PartReader(std::vector<tier::Tier*> tiers, const format::Manifest& manifest)
-      : tiers_(std::move(tiers)), manifest_(&manifest) {}
+  // Reads what it has of the part's own segment from `offset` on, as the agent's pool does; false:
+  // it has not.
+  using First = std::function<bool(std::uint64_t offset, std::span<std::byte> memory)>;
+  // The best tier first; before them `first`, unless it is null. Tiers and manifest must live
+  // longer.
+  PartReader(std::vector<tier::Tier*> tiers, const format::Manifest& manifest, First first = {})
+      : tiers_(std::move(tiers)), manifest_(&manifest), first_(std::move(first)) {}
 
   // Opens the part's own segment. Errors: those of Tier::open(), of the last tier.
   Status open();
@@ -58,6 +63,7 @@ class PartReader {
   using Place = std::pair<std::size_t, FileOf>;  // index of the tier
 
   Result<tier::Reader*> open(const Place& place);
+  bool read_first(const Read& read) const;
   void submit(std::uint64_t tag, Read& read);
   void take_in(tier::Reader& reader, bool wait);
   void arrived(const tier::Done& done);
@@ -65,6 +71,7 @@ class PartReader {
 
   std::vector<tier::Tier*> tiers_;
   const format::Manifest* manifest_;
+  First first_;
   std::map<std::uint64_t, Read> reads_;  // by tag
   std::vector<tier::Done> done_;
   std::map<Place, std::unique_ptr<tier::Reader>> readers_;

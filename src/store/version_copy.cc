@@ -119,15 +119,16 @@ Status VersionCopy::open_segment() {
     if (there) return {};
   }
   BACKSTAY_TRY(check_needs(manifest));
-  auto segment = std::make_unique<Segment>(from_, to_, std::move(manifest));
+  auto segment = std::make_unique<Segment>(from_, to_, std::move(manifest), what_.first);
   BACKSTAY_TRY(begin(*segment));
   segment_ = std::move(segment);
   return {};
 }
 
-VersionCopy::Segment::Segment(tier::Tier& from, tier::Tier& to, format::Manifest of_it)
+VersionCopy::Segment::Segment(tier::Tier& from, tier::Tier& to, format::Manifest of_it,
+                              PartReader::First first)
     : manifest(std::move(of_it)),
-      reader({&from}, manifest),
+      reader({&from}, manifest, std::move(first)),
       writer(to, manifest.job, file_of(manifest), "copy") {
   for (const format::ChunkEntry& chunk : manifest.chunks) {
     if (chunk.here()) chunks.push_back(&chunk);

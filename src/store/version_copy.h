@@ -55,8 +55,9 @@ class VersionCopy {
     format::CommitRecord record;    // as it is in `from`
     Level level = Level::durable;   // of the record that is written in `to`
     std::uint64_t bytes_per_s = 0;  // 0: as fast as the tiers allow
-    std::optional<NodeId> only =
-        {};  // whose file, if not all of them; of the record version, run, ranks and nodes count
+    // Whose file, if not all of them; of the record version, run, ranks and nodes count.
+    std::optional<NodeId> only = {};
+    PartReader::First first = {};  // of `only`: read before `from`
   };
   struct Part {
     std::uint64_t payload_bytes = 0;
@@ -94,7 +95,7 @@ class VersionCopy {
     const format::ChunkEntry* chunk = nullptr;
   };
   struct Segment {  // the one being copied; members that die first stand last
-    Segment(tier::Tier& from, tier::Tier& to, format::Manifest of_it);
+    Segment(tier::Tier& from, tier::Tier& to, format::Manifest of_it, PartReader::First first);
     const format::Manifest manifest;
     std::vector<const format::ChunkEntry*> chunks;  // of this segment, in the order of the disk
     std::vector<Slot> slots;

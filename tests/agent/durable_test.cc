@@ -237,6 +237,17 @@ TEST_F(Durable, ADamagedVersionNeverBecomesDurable) {
   EXPECT_EQ(restart().version, 1u);
 }
 
+TEST_F(Durable, WhatThePoolHasIsNotReadFromTheDisk) {
+  start({.dir = shared, .every = 10});
+  take(1);
+  flip(local, 1);
+  EXPECT_EQ(waited(1).level, Level::durable);
+  agent_.reset();
+  lose(local);
+  start();
+  EXPECT_EQ(restart().version, 1u);
+}
+
 TEST_F(Durable, WhatWasLeftIsCopiedByTheNextRun) {
   start({});
   take(1);

@@ -24,7 +24,7 @@ class PoolTest : public ::testing::TestWithParam<bool> {};
 TEST_P(PoolTest, SaysWhenEveryPageWasTouched) {
   auto pool = Pool::create({pool_bytes, 4u << 20, GetParam()});
   ASSERT_TRUE(pool.ok());
-  (*pool)->wait_until_touched();
+  (*pool)->touched().wait(false);
   EXPECT_TRUE((*pool)->touched());
   EXPECT_EQ(resident_pages(**pool), pool_bytes / page_bytes);
 }
@@ -36,7 +36,7 @@ TEST_P(PoolTest, TouchingKeepsWhatWasWrittenMeanwhile) {
   const auto memory = (*pool)->memory();
   for (std::size_t at = 0; at < memory.size(); ++at)
     memory[at] = static_cast<std::byte>(at * 7 / 5);
-  (*pool)->wait_until_touched();
+  (*pool)->touched().wait(false);
   for (std::size_t at = 0; at < memory.size(); ++at) {
     ASSERT_EQ(memory[at], static_cast<std::byte>(at * 7 / 5)) << at;
   }

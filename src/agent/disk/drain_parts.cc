@@ -92,6 +92,17 @@ void DrainParts::handle(const std::string& dir, const CopyPart& command) {
   }
 }
 
+namespace {
+
+store::PartReader::First pool_of(std::shared_ptr<const PooledPart> pooled) {
+  if (!pooled) return nullptr;
+  return [pooled = std::move(pooled)](std::uint64_t offset, std::span<std::byte> memory) {
+    return pooled->read(offset, memory);
+  };
+}
+
+}  // namespace
+
 Status DrainParts::begin(const std::string& dir, const CopyPart& command) {
   BACKSTAY_ASSIGN(auto to, world_.open_durable(dir));
   BACKSTAY_ASSIGN(auto from, world_.open_tier(world_.local_dir));
@@ -99,9 +110,9 @@ Status DrainParts::begin(const std::string& dir, const CopyPart& command) {
   part_->ticket = command.ticket;
   part_->from = std::move(from);
   part_->to = std::move(to);
-  part_->copy.emplace(
-      *part_->from, *part_->to, clock_,
-      store::VersionCopy::What{command.record, Level::durable, command.bytes_per_s, command.node});
+  part_->copy.emplace(*part_->from, *part_->to, clock_,
+                      store::VersionCopy::What{command.record, Level::durable, command.bytes_per_s,
+                                               command.node, pool_of(command.pooled)});
   return {};
 }
 

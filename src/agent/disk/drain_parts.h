@@ -14,6 +14,7 @@
 
 #include "agent/disk/liveness_lock.h"
 #include "agent/disk/store.h"
+#include "agent/version/pooled_part.h"
 #include "base/fd.h"
 #include "store/version_copy.h"
 
@@ -28,7 +29,8 @@ struct CopyPart {  // answered by PartCopied
   std::uint64_t ticket = 0;
   format::CommitRecord record;  // job, version, run, nodes and ranks count; of one node the sum
   NodeId node = 0;
-  std::uint64_t bytes_per_s = 0;  // 0: no limit
+  std::uint64_t bytes_per_s = 0;                  // 0: no limit
+  std::shared_ptr<const PooledPart> pooled = {};  // read first; null: the disk alone has it
 };
 struct StopPart {};  // the part under way, if any, is answered by PartCopied with code again
 // Of what was prepared, which ends with it; answered by VersionDurable or CopyFailed.

@@ -172,6 +172,9 @@ Result<HeldFile> PeerFileWorker::look_at_file(VersionNumber version, const std::
 // --- reading -------------------------------------------------------------------------------------
 
 void PeerFileWorker::handle(ReadPiece& command) {
+  if (command.pooled && command.pooled->read(command.offset, command.memory)) {
+    return answer(std::move(command.done), Status());
+  }
   const auto reading = open(command.file);
   if (!reading.ok()) return answer(std::move(command.done), Status(reading.error()));
   Reading& from = **reading;

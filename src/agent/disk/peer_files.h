@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "agent/version/held_files.h"
+#include "agent/version/pooled_part.h"
 #include "agent/version/stored.h"
 #include "base/clock.h"
 #include "format/manifest.h"
@@ -42,6 +43,7 @@ struct ReadPiece {
   std::uint64_t offset = 0;  // a multiple of 4096, as the size
   std::span<std::byte> memory;
   std::function<void(Status)> done;
+  std::shared_ptr<const PooledPart> pooled = {};  // read first; null: the disk alone has it
 };
 // The manifest's bytes. Errors: as above.
 struct ReadFileManifest {

@@ -70,8 +70,9 @@ void DrainCoordinator::write(const Own& own) {
     return answer(own, Error(Code::not_found, "it has no such file any more"));
   }
   own_ = own;
-  state_.store.post_drain(
-      CopyPart{ticket, std::move(*record), node, state_.durable_settings.bytes_per_s});
+  state_.store.post_drain(CopyPart{ticket, std::move(*record), node,
+                                   state_.durable_settings.bytes_per_s,
+                                   state_.pooled({version, run, node})});
 }
 
 void DrainCoordinator::on(const PartCopied& event) {

@@ -167,7 +167,7 @@ void CommitCoordinator::on(const VersionSealed& event) {
   state_.versions.prepared(event.stored, event.manifest->node);
   state_.newest_part = event.manifest;
   if (MemoryVersion* version = state_.in_memory(number)) {
-    version->sealed(event.manifest, event.header);
+    version->sealed(state_.pool, *event.manifest, event.header);
     record_written(*version);
   }
   if (RunMembership* run_membership = membership_of(event.stored.record))

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/machine.h"
 
@@ -121,6 +122,7 @@ Pool::Pool(Fd memory_fd, std::byte* base, std::uint32_t count, std::uint32_t buf
       huge_(pages == Pages::huge),
       free_count_(count),
       free_(count, true),
+      returns_(count),
       toucher_([this, pages](const std::stop_token& stop) {
         touch(stop, base_, bytes(), buffer_bytes_, pages == Pages::to_join);
         touched_ = true;
@@ -172,8 +174,26 @@ std::optional<std::uint32_t> Pool::take() {
 
 void Pool::give_back(std::uint32_t index) {
   BACKSTAY_CHECK(index < count_ && !free_[index]);
+  {
+    const std::lock_guard guard(giving_back_);
+    ++returns_[index];
+  }
   free_[index] = true;
   ++free_count_;
+}
+
+// A little at a time, so that the main loop waits for no whole buffer.
+bool Pool::copy_out(std::uint32_t index, std::uint64_t returns, std::uint64_t offset,
+                    std::span<std::byte> to) const {
+  constexpr std::size_t piece_bytes = 256 << 10;
+  const std::byte* from = base_ + std::uint64_t{index} * buffer_bytes_ + offset;
+  for (std::size_t at = 0; at < to.size(); at += piece_bytes) {
+    const std::size_t bytes = std::min(piece_bytes, to.size() - at);
+    const std::lock_guard guard(giving_back_);
+    if (returns_[index] != returns) return false;
+    std::memcpy(to.data() + at, from + at, bytes);
+  }
+  return true;
 }
 
 }  // namespace backstay::agent

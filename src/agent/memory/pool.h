@@ -3,12 +3,13 @@
 // The pool only knows which buffers are free. Who uses a buffer otherwise (a rank that fills it,
 // the store that writes it, a version that is kept for a fast restart) is the Job's knowledge. Not
 // thread safe: belongs to the agent's main loop; other threads use the memory of buffers handed to
-// them.
+// them, and copy_out().
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
@@ -43,10 +44,9 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   // Whether all pages have been touched. Callers pin the memory only then: the kernel cannot join
-  // pages that are pinned. Any thread.
-  bool touched() const { return touched_; }
-  // Blocks until then, a second of processor time for 1 GiB. Any thread.
-  void wait_until_touched() const { touched_.wait(false); }
+  // pages that are pinned. Takes a second of processor time for 1 GiB; wait(false) blocks until
+  // then. Any thread.
+  const std::atomic<bool>& touched() const { return touched_; }
 
   int descriptor() const { return memory_fd_.get(); }
   std::uint64_t bytes() const { return std::uint64_t{count_} * buffer_bytes_; }
@@ -69,6 +69,14 @@ class Pool {
   // Makes a taken buffer free. Giving back a free buffer is our bug (checked).
   void give_back(std::uint32_t index);
 
+  // How often the buffer was given back. A reader that noted it sees later whether the buffer still
+  // has what it had.
+  std::uint64_t returns(std::uint32_t index) const { return returns_[index]; }
+  // Copies `to.size()` bytes of a buffer from `offset` on. False: the buffer was given back after
+  // `returns` was noted, and `to` has anything. Any thread.
+  bool copy_out(std::uint32_t index, std::uint64_t returns, std::uint64_t offset,
+                std::span<std::byte> to) const;
+
  private:
   enum class Pages { small, to_join, huge };
   Pool(Fd memory_fd, std::byte* base, std::uint32_t count, std::uint32_t buffer_bytes, Pages pages);
@@ -82,6 +90,8 @@ class Pool {
   std::uint32_t free_count_;
   std::uint32_t cursor_ = 0;  // where take() looks first
   std::vector<bool> free_;
+  mutable std::mutex giving_back_;  // of returns_, but for reads of the main loop, which writes it
+  std::vector<std::uint64_t> returns_;
   std::atomic<bool> touched_ = false;
   std::jthread toucher_;
 };

@@ -1,12 +1,8 @@
-// Reads of this node's own segments, out of the pool while that has their chunks; all else goes to
-// the peer file thread. Of a version that is in the pool a replica, or parity, reads no segment.
-//
-// The answer comes as that of the peer file thread. Main loop's thread, which copies: a piece is a
-// buffer of the pool at most.
+// Reads of this node's own segments come out of the pool while that has their chunks: of a version
+// that is in the pool a replica, or parity, reads no segment. Main loop's thread.
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <utility>
 
 #include "agent/disk/peer_files.h"
 #include "agent/version/job_state.h"
@@ -19,12 +15,12 @@ class PoolFirst final : public PeerFileLink {
   PoolFirst(const JobState& state, PeerFileLink& peer_files)
       : state_(state), peer_files_(peer_files) {}
 
-  void post(PeerFileCommand command) override;
+  void post(PeerFileCommand command) override {
+    if (auto* piece = std::get_if<ReadPiece>(&command)) piece->pooled = state_.pooled(piece->file);
+    peer_files_.post(std::move(command));
+  }
 
  private:
-  // True: piece.memory has what the disk has there.
-  bool copy(const ReadPiece& piece);
-
   const JobState& state_;
   PeerFileLink& peer_files_;
 };

@@ -150,11 +150,11 @@ json pool_json(const StatusInput& input) {
   BuffersUsed used;
   for (const auto& one : input.jobs) used.count(one.job->state());
   const Pool& pool = *input.pool;
-  return {{"bytes", pool.bytes()},    {"buffer_bytes", pool.buffer_bytes()},
-          {"buffers", pool.count()},  {"free", pool.free_count()},
-          {"cached", used.cached},    {"filling", used.filled},
-          {"writing", used.writing},  {"huge_pages", pool.huge_pages()},
-          {"touched", pool.touched()}};
+  return {{"bytes", pool.bytes()},           {"buffer_bytes", pool.buffer_bytes()},
+          {"buffers", pool.count()},         {"free", pool.free_count()},
+          {"cached", used.cached},           {"filling", used.filled},
+          {"writing", used.writing},         {"huge_pages", pool.huge_pages()},
+          {"touched", pool.touched().load()}};
 }
 
 }  // namespace

@@ -5,22 +5,25 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "store/needed_files.h"
+
 namespace backstay::agent {
 
-void MemoryVersion::sealed(std::shared_ptr<const format::Manifest> its_part,
-                           format::SegmentHeader its_header) {
-  part = std::move(its_part);
-  header = std::move(its_header);
-  slots.clear();
-  std::map<std::pair<format::ObjectId, std::uint64_t>, std::size_t> held;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    held[{chunks[i].object, chunks[i].in_pool.object_offset}] = i;
+void MemoryVersion::sealed(const Pool& pool, const format::Manifest& manifest,
+                           const format::SegmentHeader& header) {
+  std::map<std::pair<format::ObjectId, std::uint64_t>, std::uint64_t> offsets;
+  for (const format::ChunkEntry& chunk : manifest.chunks) {
+    if (chunk.here()) offsets[{chunk.object, chunk.object_offset}] = chunk.segment_offset;
   }
-  for (const format::ChunkEntry& chunk : part->chunks) {
-    if (!chunk.here()) continue;
-    slots.push_back({chunk.segment_offset, held.at({chunk.object, chunk.object_offset})});
+  std::vector<PooledPart::Slot> slots;
+  for (const HeldChunk& chunk : chunks) {
+    const wire::ChunkInPool& held = chunk.in_pool;
+    if (chunk.released) continue;
+    const auto at = offsets.find({chunk.object, held.object_offset});
+    if (at == offsets.end()) continue;  // an older version has the same bytes
+    slots.push_back({at->second, held.length, held.buffer, pool.returns(held.buffer)});
   }
-  std::ranges::sort(slots, {}, &Slot::offset);
+  part = std::make_shared<PooledPart>(pool, store::file_of(manifest), header, std::move(slots));
 }
 
 namespace {
@@ -40,6 +43,13 @@ void drop(Pool& pool, MemoryVersion& version, HeldChunk& chunk) {
 }
 
 }  // namespace
+
+std::shared_ptr<const PooledPart> JobState::pooled(const store::FileOf& file) const {
+  const auto found = memory.find(file.version);
+  if (found == memory.end() || on_disk(file.version) == nullptr) return nullptr;
+  const auto& part = found->second.part;
+  return part != nullptr && part->file() == file ? part : nullptr;
+}
 
 void JobState::record(std::string_view event, nlohmann::json fields) const {
   fields["event"] = event;

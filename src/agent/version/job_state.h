@@ -14,6 +14,7 @@
 
 #include "agent/memory/pool.h"
 #include "agent/version/event_sink.h"
+#include "agent/version/pooled_part.h"
 #include "agent/version/ranks.h"
 #include "agent/version/version_table.h"
 #include "base/clock.h"
@@ -52,16 +53,9 @@ struct MemoryVersion {
   std::map<format::ObjectId, std::uint64_t> object_bytes;  // a rank alone: its regions
   std::map<Rank, RankCapture> captures;
   std::vector<HeldChunk> chunks;
-  // Once its part is on the disk: what that is, its segment's header, and where in the segment its
-  // chunks lie.
-  struct Slot {
-    std::uint64_t offset = 0;
-    std::size_t chunk = 0;  // index in `chunks`
-  };
-  std::shared_ptr<const format::Manifest> part = {};
-  format::SegmentHeader header = {};
-  std::vector<Slot> slots = {};  // in the order of the segment
-  void sealed(std::shared_ptr<const format::Manifest> its_part, format::SegmentHeader its_header);
+  std::shared_ptr<const PooledPart> part = {};  // once this node's part is on the disk
+  void sealed(const Pool& pool, const format::Manifest& manifest,
+              const format::SegmentHeader& header);
   std::vector<OlderChunk> older;       // beside them: not in the pool, so the version is not whole
   VersionPin base;                     // the version that has them, until this one is safe
   std::vector<format::Need> may_need;  // of several nodes: what parts on others may need as well
@@ -191,6 +185,8 @@ struct JobState {
     const VersionRow* row = versions.find(version);
     return row == nullptr || !row->disk ? nullptr : &*row->disk;
   }
+  // The part out of the pool; null: it is not there, or not on this node's disk any more.
+  std::shared_ptr<const PooledPart> pooled(const store::FileOf& file) const;
   // Neither in memory nor on this node's disk.
   bool is_gone(VersionNumber version) const {
     return !memory.contains(version) && on_disk(version) == nullptr;
