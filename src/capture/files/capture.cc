@@ -1,6 +1,5 @@
 #include "capture/files/capture.h"
 
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -25,12 +24,9 @@ Finished finished_of(const MemoryFile& file, bool sync) {
 
 // Where nobody is there to get an error number.
 void tell_loss(const MemoryFile& file, int error) {
-  char link[64];
-  char path[path_max];
-  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", file.target);
-  const long bytes = raw::readlink(link, path, sizeof(path));
-  tell(" could not be brought to its place: ",
-       {path, bytes > 0 ? static_cast<std::size_t>(bytes) : 0}, ::strerrordesc_np(error));
+  char path[path_max] = "";
+  raw::path_of(file.target, path);
+  tell(" could not be brought to its place: ", path, ::strerrordesc_np(error));
 }
 
 // Its bytes are at its place: those of its last sync are not to come there any more.
@@ -57,6 +53,20 @@ int finish(MemoryFile& file) {
   return kept.error;
 }
 
+// The program goes on with the file where it is now: at its place, or after an error in memory.
+int leave(MemoryFile& file, const Finished& finished, const Kept& kept) {
+  if (kept.error != 0) {
+    file.placed = finished.opened;
+    let_writers_go_on(the_table, file);
+    return kept.error;
+  }
+  let_go(file);
+  count_real(size_of(file));
+  switch_over(the_table, file, kept.placed);
+  if (kept.placed >= 0) raw::close(kept.placed);
+  return 0;
+}
+
 bool make_local(MemoryFile& file) {
   if (file.hold < 0) file.hold = move_descriptor(the_table, make_hold());
   const std::uint64_t version =
@@ -78,6 +88,11 @@ Opening* opening_of(int fd) {
   Lock lock;
   end_unseen(fd);
   return the_table.find(fd);
+}
+
+int place_of(int fd) {
+  const Opening* opening = opening_of(fd);
+  return opening == nullptr ? fd : opening->real;
 }
 
 void end_unseen(int fd) {
@@ -108,31 +123,15 @@ int bring_home(MemoryFile& file, bool sync) {
   finished.goes_on = true;
   const Kept kept =
       target.st_nlink == 0 ? Kept{write_in_place(finished), -1} : keep_direct(finished);
-  if (kept.error != 0) {
-    file.placed = finished.opened;
-    let_writers_go_on(the_table, file);
-    return kept.error;
-  }
-  let_go(file);
-  count_real(size_of(file));
-  switch_over(the_table, file, kept.placed);
-  if (kept.placed >= 0) raw::close(kept.placed);
-  return 0;
+  return leave(file, finished, kept);
 }
 
 int make_real(MemoryFile& file) {
   if (file.synced != 0) return bring_home(file, true);
   const StoppedWriters stopped(the_table, file);
   Finished finished = finished_of(file, false);
-  const int error = write_in_place(finished);
-  if (error != 0) {
-    file.placed = finished.opened;
-    let_writers_go_on(the_table, file);
-    return error;
-  }
-  count_real(size_of(file));
-  switch_over(the_table, file, -1);
-  return 0;
+  const Kept kept = {write_in_place(finished), -1};
+  return leave(file, finished, kept);
 }
 
 int bring_all_home() {
@@ -199,8 +198,7 @@ int make_memory_real(int folder, const char* path) {
   struct stat found = {};
   if (raw::fstatat(folder, path, &found, 0) != 0) return 0;
   MemoryFile* file = the_table.at_inode(found.st_dev, found.st_ino);
-  const bool leads_to_memory = file != nullptr && found.st_ino == file->memory_stat.st_ino &&
-                               found.st_dev == file->memory_stat.st_dev;
+  const bool leads_to_memory = file != nullptr && raw::is_same(found, file->memory_stat);
   return leads_to_memory ? make_real(*file) : 0;
 }
 

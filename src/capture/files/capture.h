@@ -27,6 +27,8 @@ bool is_owner();
 // The opening that this descriptor of the program leads to; null if it is not of a memory file. A
 // close that passed by the library ends here, late. The lock is not held.
 Opening* opening_of(int fd);
+// The real descriptor behind one of a memory file; others as they are.
+int place_of(int fd);
 // Before the program gets this number once more. The lock is held.
 void end_unseen(int fd);
 // Whether there may be a memory file at all: the quick answer that most calls need.

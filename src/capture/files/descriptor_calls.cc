@@ -48,10 +48,10 @@ BACKSTAY_CALLS_MADE_REAL(MADE_REAL)
   }
 BACKSTAY_CALLS_THAT_LOCK(THAT_LOCKS)
 
-#define ON_REAL(result, name, parameters, arguments)                 \
-  EXPORT(result, name, parameters) {                                 \
-    if (const Opening* opening = opening_of(fd)) fd = opening->real; \
-    return NEXT(name) arguments;                                     \
+#define ON_REAL(result, name, parameters, arguments) \
+  EXPORT(result, name, parameters) {                 \
+    fd = place_of(fd);                               \
+    return NEXT(name) arguments;                     \
   }
 BACKSTAY_CALLS_ON_REAL(ON_REAL)
 
@@ -114,26 +114,22 @@ static int fallocate_memory(int fd, int mode, off_t bytes) {
   return 0;
 }
 
-EXPORT(int, fallocate, (int fd, int mode, off_t at, off_t bytes)) {
-  fallocate_memory(fd, mode, bytes);
-  return NEXT(fallocate)(fd, mode, at, bytes);
-}
-
-EXPORT(int, fallocate64, (int fd, int mode, off_t at, off_t bytes)) {
-  fallocate_memory(fd, mode, bytes);
-  return NEXT(fallocate64)(fd, mode, at, bytes);
-}
+#define ALLOCATES(name)                                          \
+  EXPORT(int, name, (int fd, int mode, off_t at, off_t bytes)) { \
+    fallocate_memory(fd, mode, bytes);                           \
+    return NEXT(name)(fd, mode, at, bytes);                      \
+  }
+ALLOCATES(fallocate)
+ALLOCATES(fallocate64)
 
 // What is written through a shared mapping passes by every call, also after the last close.
-EXPORT(void*, mmap, (void* address, size_t bytes, int protection, int flags, int fd, off_t at)) {
-  if ((flags & MAP_ANONYMOUS) == 0 && (flags & MAP_SHARED) != 0) make_descriptor_real(fd);
-  return NEXT(mmap)(address, bytes, protection, flags, fd, at);
-}
-
-EXPORT(void*, mmap64, (void* address, size_t bytes, int protection, int flags, int fd, off_t at)) {
-  if ((flags & MAP_ANONYMOUS) == 0 && (flags & MAP_SHARED) != 0) make_descriptor_real(fd);
-  return NEXT(mmap64)(address, bytes, protection, flags, fd, at);
-}
+#define MAPS(name)                                                                               \
+  EXPORT(void*, name, (void* at, size_t bytes, int protection, int flags, int fd, off_t from)) { \
+    if ((flags & MAP_ANONYMOUS) == 0 && (flags & MAP_SHARED) != 0) make_descriptor_real(fd);     \
+    return NEXT(name)(at, bytes, protection, flags, fd, from);                                   \
+  }
+MAPS(mmap)
+MAPS(mmap64)
 
 EXPORT(int, ioctl, (int fd, unsigned long request, ...)) {
   va_list list;

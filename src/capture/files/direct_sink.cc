@@ -25,14 +25,10 @@ namespace {
 
 // The path of the file that is open as `fd`, and whether that path leads to it.
 bool find_name(int fd, const struct stat& file, char (&path)[path_max]) {
-  char link[64];
-  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-  const long bytes = raw::readlink(link, path, sizeof(path) - 1);
-  if (bytes <= 0) return false;
-  path[bytes] = '\0';
   struct stat there = {};
+  if (!raw::path_of(fd, path)) return false;
   if (raw::fstatat(AT_FDCWD, path, &there, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  return there.st_dev == file.st_dev && there.st_ino == file.st_ino;
+  return raw::is_same(there, file);
 }
 
 // A name beside `path` that no other file of this process has; false: it would be too long.
@@ -232,7 +228,7 @@ bool is_same_file(int one, int other) {
   struct stat first = {};
   struct stat second = {};
   return raw::fstat(one, &first) == 0 && raw::fstat(other, &second) == 0 &&
-         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+         raw::is_same(first, second);
 }
 
 int open_by_name(int fd, const char* path) {
@@ -257,8 +253,6 @@ bool can_be_replaced(const Finished& finished, char (&path)[path_max]) {
 Kept keep_direct(Finished& finished) {
   struct stat now = {};
   if (const int error = -raw::fstat(finished.target, &now)) return {error, -1};
-  struct stat memory = {};
-  if (const int error = -raw::fstat(finished.memory, &memory)) return {error, -1};
   if (now.st_nlink == 0) return {};
   char path[path_max];
   if (can_be_replaced(finished, path)) {

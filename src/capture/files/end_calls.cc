@@ -70,23 +70,23 @@ EXPORT(int, dup3, (int fd, int to, int flags)) {
 }
 
 // Closes first to last but what is ours.
-static int close_around(unsigned first, unsigned last, unsigned flags) {
+static int close_around(unsigned first, unsigned last) {
   int result = 0;
   unsigned begin = first;
   for (unsigned fd = first; fd <= last && fd < descriptors_max; ++fd) {
     if (!table().is_ours(static_cast<int>(fd))) continue;
-    if (begin < fd) result |= static_cast<int>(raw::call(SYS_close_range, begin, fd - 1, flags));
+    if (begin < fd) result |= static_cast<int>(raw::call(SYS_close_range, begin, fd - 1, 0U));
     begin = fd + 1;
   }
-  if (begin <= last) result |= static_cast<int>(raw::call(SYS_close_range, begin, last, flags));
+  if (begin <= last) result |= static_cast<int>(raw::call(SYS_close_range, begin, last, 0U));
   return result < 0 ? answer(-result) : 0;
 }
 
-static int close_many(unsigned first, unsigned last, unsigned flags) {
+static int close_many(unsigned first, unsigned last) {
   for (unsigned fd = first; fd <= last && fd < descriptors_max; ++fd) {
     end_if_captured(static_cast<int>(fd));
   }
-  return close_around(first, last, flags);
+  return close_around(first, last);
 }
 
 // CLOSE_RANGE_UNSHARE gives this thread a table of descriptors of its own. In that the library
@@ -100,14 +100,14 @@ static void before_unshare(int flags) {
 EXPORT(int, close_range, (unsigned first, unsigned last, int flags)) {
   before_unshare(flags);
   const bool usual = flags == 0 && first <= last && is_anything_captured();
-  return usual ? close_many(first, last, 0) : NEXT(close_range)(first, last, flags);
+  return usual ? close_many(first, last) : NEXT(close_range)(first, last, flags);
 }
 
 EXPORT(void, closefrom, (int first)) {
   if (!is_anything_captured()) {
     NEXT(closefrom)(first);
   } else {
-    close_many(first < 0 ? 0 : static_cast<unsigned>(first), ~0U, 0);
+    close_many(first < 0 ? 0 : static_cast<unsigned>(first), ~0U);
   }
 }
 
@@ -149,24 +149,17 @@ int control(int fd, int command, long argument, Next next) {
   return next(fd, command, argument);
 }
 
-long argument_of(va_list list) { return va_arg(list, long); }
-
 }  // namespace
 
-EXPORT(int, fcntl, (int fd, int command, ...)) {
-  va_list list;
-  va_start(list, command);
-  const long argument = argument_of(list);
-  va_end(list);
-  return control(fd, command, argument, NEXT(fcntl));
-}
-
-EXPORT(int, fcntl64, (int fd, int command, ...)) {
-  va_list list;
-  va_start(list, command);
-  const long argument = argument_of(list);
-  va_end(list);
-  return control(fd, command, argument, NEXT(fcntl64));
-}
+#define CONTROLS(name)                                 \
+  EXPORT(int, name, (int fd, int command, ...)) {      \
+    va_list list;                                      \
+    va_start(list, command);                           \
+    const long argument = va_arg(list, long);          \
+    va_end(list);                                      \
+    return control(fd, command, argument, NEXT(name)); \
+  }
+CONTROLS(fcntl)
+CONTROLS(fcntl64)
 
 }  // namespace backstay::files

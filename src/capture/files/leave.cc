@@ -42,6 +42,13 @@ void forget_descriptors(Table& table, Opening& opening) {
   for (int fd = 0; (fd = table.next_descriptor(opening, fd)) >= 0;) table.unbind(fd);
 }
 
+// Closes the library's descriptors of a file that is out of the table.
+void close_ours(Table& table, const MemoryFile& file) {
+  close_descriptor(table, file.memory);
+  close_descriptor(table, file.target);
+  close_descriptor(table, file.hold);
+}
+
 // Flags with which an opening of a file that exists is made again.
 int flags_again(int flags) { return flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW); }
 
@@ -49,8 +56,7 @@ int flags_again(int flags) { return flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOF
 
 bool leads_to(int fd, const MemoryFile& file) {
   struct stat now = {};
-  return raw::fstat(fd, &now) == 0 && now.st_ino == file.memory_stat.st_ino &&
-         now.st_dev == file.memory_stat.st_dev;
+  return raw::fstat(fd, &now) == 0 && raw::is_same(now, file.memory_stat);
 }
 
 StoppedWriters::StoppedWriters(Table& table, MemoryFile& file) {
@@ -98,9 +104,6 @@ int let_writers_go_on(Table& table, MemoryFile& file) {
 }
 
 void switch_over(Table& table, MemoryFile& file, int placed) {
-  const int memory = file.memory;
-  const int target = file.target;
-  const int hold = file.hold;
   for (Opening* opening = table.next_opening(file); opening != nullptr;
        opening = table.next_opening(file, opening)) {
     int to = opening->real;
@@ -114,19 +117,14 @@ void switch_over(Table& table, MemoryFile& file, int placed) {
     close_descriptor(table, opening->real);
     table.remove(*opening);
   }
-  close_descriptor(table, memory);
-  close_descriptor(table, target);
-  close_descriptor(table, hold);
+  close_ours(table, file);
 }
 
 void drop_opening(Table& table, Opening& opening) {
   MemoryFile& file = *opening.file;
   close_descriptor(table, opening.real);
   table.remove(opening);
-  if (file.openings != 0) return;
-  close_descriptor(table, file.memory);
-  close_descriptor(table, file.target);
-  close_descriptor(table, file.hold);
+  if (file.openings == 0) close_ours(table, file);
 }
 
 }  // namespace backstay::files

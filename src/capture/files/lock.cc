@@ -13,17 +13,6 @@ enum State : std::uint32_t { open = 0, held = 1, awaited = 2 };
 std::atomic<std::uint32_t> state;
 std::uint64_t fork_signals;  // guarded by the lock
 
-std::uint64_t block_signals() {
-  const std::uint64_t all = ~std::uint64_t{0};
-  std::uint64_t before = 0;
-  raw::call(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
-  return before;
-}
-
-void put_signals_back(std::uint64_t before) {
-  raw::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof(before));
-}
-
 void take() {
   std::uint32_t seen = open;
   if (state.compare_exchange_strong(seen, held, std::memory_order_acquire)) return;
@@ -40,15 +29,15 @@ void let_go() {
 
 }  // namespace
 
-Lock::Lock() : signals_(block_signals()) { take(); }
+Lock::Lock() : signals_(raw::block_signals()) { take(); }
 
 Lock::~Lock() {
   let_go();
-  put_signals_back(signals_);
+  raw::set_blocked_signals(signals_);
 }
 
 void lock_before_fork() {
-  const std::uint64_t before = block_signals();
+  const std::uint64_t before = raw::block_signals();
   take();
   fork_signals = before;
 }
@@ -56,13 +45,13 @@ void lock_before_fork() {
 void unlock_after_fork() {
   const std::uint64_t before = fork_signals;
   let_go();
-  put_signals_back(before);
+  raw::set_blocked_signals(before);
 }
 
 void renew_lock_in_child() {
   const std::uint64_t before = fork_signals;
   state.store(open, std::memory_order_release);
-  put_signals_back(before);
+  raw::set_blocked_signals(before);
 }
 
 }  // namespace backstay::files

@@ -11,8 +11,6 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#include <cstdio>
-
 #include "capture/files/capture.h"
 #include "capture/files/counts.h"
 #include "capture/files/descriptors.h"
@@ -34,12 +32,7 @@ std::atomic<unsigned long long> written_since_check;
 
 bool folder_path(int folder, char (&path)[path_max]) {
   if (folder == AT_FDCWD) return raw::call(SYS_getcwd, path, sizeof(path)) > 0;
-  char link[64];
-  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", folder);
-  const long bytes = raw::readlink(link, path, sizeof(path) - 1);
-  if (bytes <= 0) return false;
-  path[bytes] = '\0';
-  return true;
+  return raw::path_of(folder, path);
 }
 
 bool is_captured_path(int folder, const char* path) {
@@ -121,8 +114,7 @@ int begin(int fd, const struct stat& placed, int flags) {
 
 // Another opening of a file that this process has in memory.
 int join(int fd, const struct stat& found, MemoryFile& file, int flags) {
-  const bool is_memory =
-      found.st_ino == file.memory_stat.st_ino && found.st_dev == file.memory_stat.st_dev;
+  const bool is_memory = raw::is_same(found, file.memory_stat);
   const int real =
       is_memory
           ? move_descriptor(table(), reopen(file.target, flags & ~(O_CREAT | O_EXCL | O_TRUNC)))

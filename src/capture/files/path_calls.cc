@@ -25,17 +25,14 @@ bool truncate_memory(const char* path, off_t bytes, int& result) {
 
 }  // namespace
 
-EXPORT(int, truncate, (const char* path, off_t bytes)) {
-  int result = 0;
-  if (const int error = settle_path(AT_FDCWD, path, 0)) return answer(error);
-  return truncate_memory(path, bytes, result) ? result : NEXT(truncate)(path, bytes);
-}
-
-EXPORT(int, truncate64, (const char* path, off_t bytes)) {
-  int result = 0;
-  if (const int error = settle_path(AT_FDCWD, path, 0)) return answer(error);
-  return truncate_memory(path, bytes, result) ? result : NEXT(truncate64)(path, bytes);
-}
+#define TRUNCATES(name)                                                             \
+  EXPORT(int, name, (const char* path, off_t bytes)) {                              \
+    int result = 0;                                                                 \
+    if (const int error = settle_path(AT_FDCWD, path, 0)) return answer(error);     \
+    return truncate_memory(path, bytes, result) ? result : NEXT(name)(path, bytes); \
+  }
+TRUNCATES(truncate)
+TRUNCATES(truncate64)
 
 namespace {
 
@@ -59,11 +56,6 @@ int timed(int result, int folder, const char* path, int flags) {
   return result;
 }
 
-int place_of(int fd) {
-  const Opening* opening = opening_of(fd);
-  return opening == nullptr ? fd : opening->real;
-}
-
 }  // namespace
 
 EXPORT(int, utimensat, (int folder, const char* path, const struct timespec* times, int flags)) {
@@ -72,33 +64,26 @@ EXPORT(int, utimensat, (int folder, const char* path, const struct timespec* tim
   return timed(NEXT(utimensat)(place, path, times, flags), folder, path, flags);
 }
 
-EXPORT(int, futimens, (int fd, const struct timespec* times)) {
-  return timed(NEXT(futimens)(place_of(fd), times), fd, nullptr, 0);
-}
+#define TIMES_BY_DESCRIPTOR(name, kind)                            \
+  EXPORT(int, name, (int fd, const kind* times)) {                 \
+    return timed(NEXT(name)(place_of(fd), times), fd, nullptr, 0); \
+  }
+TIMES_BY_DESCRIPTOR(futimens, struct timespec)
+TIMES_BY_DESCRIPTOR(futimes, struct timeval)
 
-EXPORT(int, futimes, (int fd, const struct timeval* times)) {
-  return timed(NEXT(futimes)(place_of(fd), times), fd, nullptr, 0);
-}
-
-EXPORT(int, utimes, (const char* path, const struct timeval* times)) {
-  settle_path(AT_FDCWD, path, 0);
-  return timed(NEXT(utimes)(path, times), AT_FDCWD, path, 0);
-}
-
-EXPORT(int, lutimes, (const char* path, const struct timeval* times)) {
-  settle_path(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
-  return timed(NEXT(lutimes)(path, times), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
-}
+#define TIMES_BY_PATH(name, kind, flags)                          \
+  EXPORT(int, name, (const char* path, const kind* times)) {      \
+    settle_path(AT_FDCWD, path, flags);                           \
+    return timed(NEXT(name)(path, times), AT_FDCWD, path, flags); \
+  }
+TIMES_BY_PATH(utime, struct utimbuf, 0)
+TIMES_BY_PATH(utimes, struct timeval, 0)
+TIMES_BY_PATH(lutimes, struct timeval, AT_SYMLINK_NOFOLLOW)
 
 EXPORT(int, futimesat, (int folder, const char* path, const struct timeval* times)) {
   const int place = path == nullptr ? place_of(folder) : folder;
   settle_path(folder, path, 0);
   return timed(NEXT(futimesat)(place, path, times), folder, path, 0);
-}
-
-EXPORT(int, utime, (const char* path, const struct utimbuf* times)) {
-  settle_path(AT_FDCWD, path, 0);
-  return timed(NEXT(utime)(path, times), AT_FDCWD, path, 0);
 }
 
 }  // namespace backstay::files

@@ -10,29 +10,21 @@
 
 namespace backstay::files {
 
-EXPORT(DIR*, opendir, (const char* path)) {
-  settle_all();
-  return NEXT(opendir)(path);
-}
-
-EXPORT(DIR*, fdopendir, (int fd)) {
-  settle_all();
-  return NEXT(fdopendir)(fd);
-}
-
-EXPORT(int, scandir,
-       (const char* path, struct dirent*** names, int (*wanted)(const struct dirent*),
-        int (*order)(const struct dirent**, const struct dirent**))) {
-  settle_all();
-  return NEXT(scandir)(path, names, wanted, order);
-}
-
-EXPORT(int, scandir64,
-       (const char* path, void*** names, int (*wanted)(const void*),
-        int (*order)(const void**, const void**))) {
-  settle_all();
-  return NEXT(scandir64)(path, names, wanted, order);
-}
+#define LISTS(result, name, parameters, arguments) \
+  EXPORT(result, name, parameters) {               \
+    settle_all();                                  \
+    return NEXT(name) arguments;                   \
+  }
+LISTS(DIR*, opendir, (const char* path), (path))
+LISTS(DIR*, fdopendir, (int fd), (fd))
+LISTS(int, scandir,
+      (const char* path, struct dirent*** names, int (*wanted)(const struct dirent*),
+       int (*order)(const struct dirent**, const struct dirent**)),
+      (path, names, wanted, order))
+LISTS(int, scandir64,
+      (const char* path, void*** names, int (*wanted)(const void*),
+       int (*order)(const void**, const void**)),
+      (path, names, wanted, order))
 
 // What comes back, the name, the parameters, the arguments, then folder, path and flags of the path
 // that is meant.
@@ -42,36 +34,28 @@ EXPORT(int, scandir64,
     return NEXT(name) arguments;                                                  \
   }
 
-// Questions after permissions: those of the file at the place are another file's, or the
-// placeholder's. One that cannot come home leaves the answer to what is there.
-#define ASKS(name, parameters, arguments, folder, path, flags) \
-  EXPORT(int, name, parameters) {                              \
-    settle_file(folder, path, flags, /*reads=*/true);          \
-    return NEXT(name) arguments;                               \
+// The same, but one that cannot come home leaves the answer to what is there. `reads`: the call
+// only looks.
+#define TRIED(name, parameters, arguments, folder, path, flags, reads) \
+  EXPORT(int, name, parameters) {                                      \
+    settle_file(folder, path, flags, reads);                           \
+    return NEXT(name) arguments;                                       \
   }
 
-ASKS(access, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0)
-ASKS(euidaccess, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0)
-ASKS(eaccess, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0)
-ASKS(faccessat, (int at, const char* path, int mode, int flags), (at, path, mode, flags), at, path,
-     flags& AT_SYMLINK_NOFOLLOW)
+// Questions after permissions: those of the file at the place are another file's, or the
+// placeholder's.
+TRIED(access, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0, true)
+TRIED(euidaccess, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0, true)
+TRIED(eaccess, (const char* path, int mode), (path, mode), AT_FDCWD, path, 0, true)
+TRIED(faccessat, (int at, const char* path, int mode, int flags), (at, path, mode, flags), at, path,
+      flags, true)
 
 // A name that goes away takes nothing with it that had to be there: the file that could not come
 // home stays with the collector, which drops it.
-EXPORT(int, unlink, (const char* path)) {
-  settle_file(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
-  return NEXT(unlink)(path);
-}
-
-EXPORT(int, remove, (const char* path)) {
-  settle_file(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
-  return NEXT(remove)(path);
-}
-
-EXPORT(int, unlinkat, (int at, const char* path, int flags)) {
-  settle_file(at, path, AT_SYMLINK_NOFOLLOW);
-  return NEXT(unlinkat)(at, path, flags);
-}
+TRIED(unlink, (const char* path), (path), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, false)
+TRIED(remove, (const char* path), (path), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, false)
+TRIED(unlinkat, (int at, const char* path, int flags), (at, path, flags), at, path,
+      AT_SYMLINK_NOFOLLOW, false)
 
 SETTLED(int, link, (const char* from, const char* to), (from, to), AT_FDCWD, from,
         AT_SYMLINK_NOFOLLOW)

@@ -1,9 +1,7 @@
 #include "capture/files/pool_start.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include <atomic>
 
@@ -46,8 +44,7 @@ int become_collector(void* argument) {
   for (int number = 1; number < 65; ++number) {
     raw::call(SYS_rt_sigaction, number, &standard, nullptr, sizeof(standard.mask));
   }
-  const std::uint64_t none = 0;
-  raw::call(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof(none));
+  raw::set_blocked_signals(0);
   plan.started = 1;
   raw::call(SYS_execve, plan.arguments[0], plan.arguments, plan.environment);
   plan.started = 0;
@@ -64,19 +61,10 @@ int leave_the_program(void* argument) {
   return 0;
 }
 
-std::uint64_t block_signals() {
-  const std::uint64_t all = ~std::uint64_t{0};
-  std::uint64_t before = 0;
-  raw::call(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
-  return before;
-}
-
 // The end of its words: it listens, or it has ended.
 void wait_for_end_of_words(int from) {
   for (;;) {
-    struct pollfd look = {from, POLLIN, 0};
-    struct timespec limit = {silence_ms_max / 1000, 0};
-    const long ready = raw::call(SYS_ppoll, &look, 1, &limit, nullptr, 0);
+    const int ready = raw::wait_on(from, POLLIN, silence_ms_max);
     if (ready == -EINTR) continue;
     char words[512];
     if (ready <= 0 || raw::read(from, words, sizeof(words)) <= 0) return;
@@ -85,10 +73,9 @@ void wait_for_end_of_words(int from) {
 
 // Another thread starts it.
 void wait_for_other_start() {
-  struct timespec step = {0, 20'000'000};
-  for (int waited_ms = 0; starting.load() && waited_ms < silence_ms_max; waited_ms += 20) {
-    raw::call(SYS_ppoll, nullptr, 0, &step, nullptr, 0);
-    step = {0, 20'000'000};  // the kernel writes what was left
+  constexpr int step_ms = 20;
+  for (int waited_ms = 0; starting.load() && waited_ms < silence_ms_max; waited_ms += step_ms) {
+    raw::wait_on(-1, 0, step_ms);
   }
 }
 
@@ -100,12 +87,12 @@ bool launch(const PoolSettings& settings) {
                ends[1],
                0};
   // A child without a signal at its end is one that wait() does not report.
-  const std::uint64_t before = block_signals();
+  const std::uint64_t before = raw::block_signals();
   const int child =
       next_clone(&leave_the_program, outer_stack + stack_bytes, CLONE_VM | CLONE_VFORK, &plan);
   while (child > 0 && raw::call(SYS_wait4, child, nullptr, __WALL, nullptr) == -EINTR) {
   }
-  raw::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof(before));
+  raw::set_blocked_signals(before);
   raw::close(ends[1]);
   if (plan.started != 0) wait_for_end_of_words(ends[0]);
   raw::close(ends[0]);
@@ -117,16 +104,15 @@ bool launch(const PoolSettings& settings) {
 bool start_collector(const PoolSettings& settings) {
   static std::atomic<long> tried;
   if (settings.program[0] == '\0') return false;
-  struct timespec now = {};
-  raw::call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-  const long last = tried.load();
-  if (last != 0 && now.tv_sec - last < silence_ms_max / 1000) return false;
+  const long now_s = raw::now_s();
+  const long last_s = tried.load();
+  if (last_s != 0 && now_s - last_s < silence_ms_max / 1000) return false;
   if (starting.exchange(true)) {
     wait_for_other_start();
     return true;
   }
   const bool started = launch(settings);
-  if (!started) tried.store(now.tv_sec);
+  if (!started) tried.store(now_s);
   starting.store(false);
   return started;
 }

@@ -45,23 +45,22 @@ void before_other_program() {
   settle_all();
 }
 
+void before_quick_exit() {
+  bring_all_home();
+  settle_at_end();
+}
+
 // Streams are written out after us, at the very end of exit; so it is done here as well.
 void before_exit() {
-  if (is_anything_captured()) {
-    std::fflush(nullptr);
-    bring_all_home();
-  }
-  settle_at_end();
+  if (is_anything_captured()) std::fflush(nullptr);
+  before_quick_exit();
 }
 
 __attribute__((constructor)) void start() {
   start_capture();
   start_pool();
   ::pthread_atfork(&before_fork, &unlock_after_fork, &after_fork_in_child);
-  ::at_quick_exit([] {
-    bring_all_home();
-    settle_at_end();
-  });
+  ::at_quick_exit(&before_quick_exit);
 }
 
 __attribute__((destructor)) void stop() { before_exit(); }
@@ -70,29 +69,21 @@ __attribute__((destructor)) void stop() { before_exit(); }
 
 void before_vfork() { before_other_process(); }
 
-EXPORT(int, posix_spawn,
+#define STARTS(result, name, parameters, values) \
+  EXPORT(result, name, parameters) {             \
+    before_other_program();                      \
+    return NEXT(name) values;                    \
+  }
+STARTS(int, posix_spawn,
        (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,
-        const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) {
-  before_other_program();
-  return NEXT(posix_spawn)(child, path, actions, attributes, arguments, environment);
-}
-
-EXPORT(int, posix_spawnp,
+        const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment),
+       (child, path, actions, attributes, arguments, environment))
+STARTS(int, posix_spawnp,
        (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,
-        const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) {
-  before_other_program();
-  return NEXT(posix_spawnp)(child, path, actions, attributes, arguments, environment);
-}
-
-EXPORT(int, system, (const char* command)) {
-  before_other_program();
-  return NEXT(system)(command);
-}
-
-EXPORT(FILE*, popen, (const char* command, const char* mode)) {
-  before_other_program();
-  return NEXT(popen)(command, mode);
-}
+        const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment),
+       (child, path, actions, attributes, arguments, environment))
+STARTS(int, system, (const char* command), (command))
+STARTS(FILE*, popen, (const char* command, const char* mode), (command, mode))
 
 EXPORT(int, clone,
        (int (*body)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c)) {
@@ -114,48 +105,31 @@ static void before_exec() {
 }
 
 EXPORT(void, _exit, (int status)) {
-  bring_all_home();
-  settle_at_end();
+  before_quick_exit();
   NEXT(_exit)(status);
 }
 
 EXPORT(void, _Exit, (int status)) {
-  bring_all_home();
-  settle_at_end();
+  before_quick_exit();
   NEXT(_Exit)(status);
 }
 
-EXPORT(int, execve, (const char* path, char* const* arguments, char* const* environment)) {
-  before_exec();
-  return NEXT(execve)(path, arguments, environment);
-}
-
-EXPORT(int, execv, (const char* path, char* const* arguments)) {
-  before_exec();
-  return NEXT(execv)(path, arguments);
-}
-
-EXPORT(int, execvp, (const char* path, char* const* arguments)) {
-  before_exec();
-  return NEXT(execvp)(path, arguments);
-}
-
-EXPORT(int, execvpe, (const char* path, char* const* arguments, char* const* environment)) {
-  before_exec();
-  return NEXT(execvpe)(path, arguments, environment);
-}
-
-EXPORT(int, fexecve, (int fd, char* const* arguments, char* const* environment)) {
-  before_exec();
-  return NEXT(fexecve)(fd, arguments, environment);
-}
-
-EXPORT(int, execveat,
-       (int folder, const char* path, char* const* arguments, char* const* environment,
-        int flags)) {
-  before_exec();
-  return NEXT(execveat)(folder, path, arguments, environment, flags);
-}
+#define BECOMES(name, parameters, values) \
+  EXPORT(int, name, parameters) {         \
+    before_exec();                        \
+    return NEXT(name) values;             \
+  }
+BECOMES(execve, (const char* path, char* const* arguments, char* const* environment),
+        (path, arguments, environment))
+BECOMES(execv, (const char* path, char* const* arguments), (path, arguments))
+BECOMES(execvp, (const char* path, char* const* arguments), (path, arguments))
+BECOMES(execvpe, (const char* path, char* const* arguments, char* const* environment),
+        (path, arguments, environment))
+BECOMES(fexecve, (int fd, char* const* arguments, char* const* environment),
+        (fd, arguments, environment))
+BECOMES(execveat,
+        (int folder, const char* path, char* const* arguments, char* const* environment, int flags),
+        (folder, path, arguments, environment, flags))
 
 namespace {
 

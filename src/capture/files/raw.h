@@ -4,14 +4,17 @@
 
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <type_traits>
 
 namespace backstay::files::raw {
@@ -95,6 +98,9 @@ inline int fstatat(int folder, const char* path, struct stat* found, int flags) 
   return static_cast<int>(call(SYS_newfstatat, folder, path, found, flags));
 }
 inline int fstat(int fd, struct stat* found) { return raw::fstatat(fd, "", found, AT_EMPTY_PATH); }
+inline bool is_same(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
 inline int unlink(const char* path) {
   return static_cast<int>(call(SYS_unlinkat, AT_FDCWD, path, 0));
 }
@@ -108,5 +114,39 @@ inline int memfd(const char* name) {
   return static_cast<int>(call(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 }
 inline pid_t getpid() { return static_cast<pid_t>(call(SYS_getpid)); }
+
+// Polls one descriptor. With a number below 0 it only waits.
+inline int wait_on(int fd, short events, int milliseconds) {
+  struct pollfd look = {fd, events, 0};
+  struct timespec limit = {milliseconds / 1000, (milliseconds % 1000) * 1'000'000L};
+  return static_cast<int>(call(SYS_ppoll, &look, fd < 0 ? 0 : 1, &limit, nullptr, 0));
+}
+inline long now_s() {
+  struct timespec now = {};
+  call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+// Blocks all signals, and returns those that were blocked before.
+inline std::uint64_t block_signals() {
+  const std::uint64_t all = ~std::uint64_t{0};
+  std::uint64_t before = 0;
+  call(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
+  return before;
+}
+inline void set_blocked_signals(std::uint64_t blocked) {
+  call(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, nullptr, sizeof(blocked));
+}
+
+// The kernel's name for the open file, cut if it is too long. False: there is none.
+template <std::size_t size>
+bool path_of(int fd, char (&path)[size]) {
+  char link[64];
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+  const long bytes = raw::readlink(link, path, size - 1);
+  if (bytes <= 0) return false;
+  path[bytes] = '\0';
+  return true;
+}
 
 }  // namespace backstay::files::raw

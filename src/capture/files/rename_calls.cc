@@ -40,10 +40,6 @@ bool look_at_folder(int at, const char* path, struct stat& folder, const char*& 
   return raw::fstatat(at, above, &folder, 0) == 0;
 }
 
-bool is_same(const struct stat& one, const struct stat& other) {
-  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
 // A path, and what stood there before the collector was asked.
 struct End {
   int folder;
@@ -62,9 +58,9 @@ struct End {
 Renamed find_out(const End& from, const End& to) {
   End now{from.folder, from.path};
   if (!now.look()) return Renamed::yes;
-  if (!is_same(now.found, from.found)) return Renamed::no;
+  if (!raw::is_same(now.found, from.found)) return Renamed::no;
   End there{to.folder, to.path};
-  if (!there.look() || (to.there && is_same(there.found, to.found))) return Renamed::failed;
+  if (!there.look() || (to.there && raw::is_same(there.found, to.found))) return Renamed::failed;
   raw::call(SYS_unlinkat, from.folder, from.path, 0);
   return Renamed::yes;
 }
@@ -74,12 +70,12 @@ Renamed rename_pending(int from_folder, const char* from, int to_folder, const c
   End old_end{from_folder, from};
   End new_end{to_folder, to};
   if (!old_end.look() || !is_pending(old_end.found)) return Renamed::no;
-  if (new_end.look() && is_same(old_end.found, new_end.found)) return Renamed::no;
+  if (new_end.look() && raw::is_same(old_end.found, new_end.found)) return Renamed::no;
   struct stat old_folder = {};
   struct stat folder = {};
   const char* name = nullptr;
   if (!look_at_folder(from_folder, from, old_folder, name) ||
-      !look_at_folder(to_folder, to, folder, name) || !is_same(old_folder, folder)) {
+      !look_at_folder(to_folder, to, folder, name) || !raw::is_same(old_folder, folder)) {
     return Renamed::no;
   }
   const Renamed renamed = rename_in_pool(old_end.found, folder, name);

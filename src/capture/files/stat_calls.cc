@@ -45,13 +45,8 @@ bool settled(int result, const struct statx* found) {
   return settled(result, &same);
 }
 
-int place_of(int fd) {
-  const Opening* opening = opening_of(fd);
-  return opening == nullptr ? fd : opening->real;
-}
-
 // Of an empty path with AT_EMPTY_PATH the folder is meant, which may be a memory file.
-int place_of(int folder, const char* path, int flags) {
+int place_at(int folder, const char* path, int flags) {
   const bool empty = (flags & AT_EMPTY_PATH) != 0 && (path == nullptr || *path == '\0');
   return empty ? place_of(folder) : folder;
 }
@@ -78,55 +73,48 @@ void correct(struct statx* found) {
 
 }  // namespace
 
-#define BY_PATH(name)                                             \
-  EXPORT(int, name, (const char* path, struct stat* found)) {     \
-    int result = NEXT(name)(path, found);                         \
-    if (settled(result, found)) result = NEXT(name)(path, found); \
-    return corrected(result, found);                              \
+#define BY_NAME(name, parameters, arguments)                   \
+  EXPORT(int, name, parameters) {                              \
+    int result = NEXT(name) arguments;                         \
+    if (settled(result, found)) result = NEXT(name) arguments; \
+    return corrected(result, found);                           \
   }
-BACKSTAY_STATS_BY_PATH(BY_PATH)
+#define BY_DESCRIPTOR(name, parameters, arguments) \
+  EXPORT(int, name, parameters) {                  \
+    fd = place_of(fd);                             \
+    return corrected(NEXT(name) arguments, found); \
+  }
+#define BY_FOLDER(name, parameters, arguments)                 \
+  EXPORT(int, name, parameters) {                              \
+    folder = place_at(folder, path, flags);                    \
+    int result = NEXT(name) arguments;                         \
+    if (settled(result, found)) result = NEXT(name) arguments; \
+    return corrected(result, found);                           \
+  }
 
-#define BY_DESCRIPTOR(name)                                   \
-  EXPORT(int, name, (int fd, struct stat* found)) {           \
-    return corrected(NEXT(name)(place_of(fd), found), found); \
-  }
-BACKSTAY_STATS_BY_DESCRIPTOR(BY_DESCRIPTOR)
-
-#define BY_FOLDER(name)                                                              \
-  EXPORT(int, name, (int folder, const char* path, struct stat* found, int flags)) { \
-    const int place = place_of(folder, path, flags);                                 \
-    int result = NEXT(name)(place, path, found, flags);                              \
-    if (settled(result, found)) result = NEXT(name)(place, path, found, flags);      \
-    return corrected(result, found);                                                 \
-  }
-BACKSTAY_STATS_BY_FOLDER(BY_FOLDER)
+#define STAT(name) BY_NAME(name, (const char* path, struct stat* found), (path, found))
+#define FSTAT(name) BY_DESCRIPTOR(name, (int fd, struct stat* found), (fd, found))
+#define FSTATAT(name)                                                            \
+  BY_FOLDER(name, (int folder, const char* path, struct stat* found, int flags), \
+            (folder, path, found, flags))
+BACKSTAY_STATS_BY_PATH(STAT)
+BACKSTAY_STATS_BY_DESCRIPTOR(FSTAT)
+BACKSTAY_STATS_BY_FOLDER(FSTATAT)
 
 // As programs call them that were linked with a libc before 2.33.
-#define BY_PATH_OLD(name)                                                  \
-  EXPORT(int, name, (int version, const char* path, struct stat* found)) { \
-    int result = NEXT(name)(version, path, found);                         \
-    if (settled(result, found)) result = NEXT(name)(version, path, found); \
-    return corrected(result, found);                                       \
-  }
-BACKSTAY_STATS_BY_PATH_OLD(BY_PATH_OLD)
-
-#define BY_DESCRIPTOR_OLD(name)                                        \
-  EXPORT(int, name, (int version, int fd, struct stat* found)) {       \
-    return corrected(NEXT(name)(version, place_of(fd), found), found); \
-  }
-BACKSTAY_STATS_BY_DESCRIPTOR_OLD(BY_DESCRIPTOR_OLD)
-
-#define BY_FOLDER_OLD(name)                                                                       \
-  EXPORT(int, name, (int version, int folder, const char* path, struct stat* found, int flags)) { \
-    const int place = place_of(folder, path, flags);                                              \
-    int result = NEXT(name)(version, place, path, found, flags);                                  \
-    if (settled(result, found)) result = NEXT(name)(version, place, path, found, flags);          \
-    return corrected(result, found);                                                              \
-  }
-BACKSTAY_STATS_BY_FOLDER_OLD(BY_FOLDER_OLD)
+#define XSTAT(name) \
+  BY_NAME(name, (int version, const char* path, struct stat* found), (version, path, found))
+#define FXSTAT(name) \
+  BY_DESCRIPTOR(name, (int version, int fd, struct stat* found), (version, fd, found))
+#define FXSTATAT(name)                                                                        \
+  BY_FOLDER(name, (int version, int folder, const char* path, struct stat* found, int flags), \
+            (version, folder, path, found, flags))
+BACKSTAY_STATS_BY_PATH_OLD(XSTAT)
+BACKSTAY_STATS_BY_DESCRIPTOR_OLD(FXSTAT)
+BACKSTAY_STATS_BY_FOLDER_OLD(FXSTATAT)
 
 EXPORT(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* found)) {
-  const int place = place_of(folder, path, flags);
+  const int place = place_at(folder, path, flags);
   int result = NEXT(statx)(place, path, flags, mask, found);
   if (settled(result, found)) result = NEXT(statx)(place, path, flags, mask, found);
   if (result == 0 && is_anything_captured()) correct(found);

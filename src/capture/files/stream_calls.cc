@@ -75,15 +75,13 @@ FILE* open_stream(const char* path, const char* mode, int flags) {
 
 }  // namespace
 
-EXPORT(FILE*, fopen, (const char* path, const char* mode)) {
-  const int flags = flags_of(mode);
-  return needs_nothing(mode, flags) ? NEXT(fopen)(path, mode) : open_stream(path, mode, flags);
-}
-
-EXPORT(FILE*, fopen64, (const char* path, const char* mode)) {
-  const int flags = flags_of(mode);
-  return needs_nothing(mode, flags) ? NEXT(fopen64)(path, mode) : open_stream(path, mode, flags);
-}
+#define OPENS(name)                                                                              \
+  EXPORT(FILE*, name, (const char* path, const char* mode)) {                                    \
+    const int flags = flags_of(mode);                                                            \
+    return needs_nothing(mode, flags) ? NEXT(name)(path, mode) : open_stream(path, mode, flags); \
+  }
+OPENS(fopen)
+OPENS(fopen64)
 
 namespace {
 
@@ -126,17 +124,14 @@ EXPORT(int, fcloseall, ()) {
 }
 
 // The stream's new file is opened natively.
-EXPORT(FILE*, freopen, (const char* path, const char* mode, FILE* stream)) {
-  settle_file(AT_FDCWD, path, 0);
-  open_again(stream, path);
-  return NEXT(freopen)(path, mode, stream);
-}
-
-EXPORT(FILE*, freopen64, (const char* path, const char* mode, FILE* stream)) {
-  settle_file(AT_FDCWD, path, 0);
-  open_again(stream, path);
-  return NEXT(freopen64)(path, mode, stream);
-}
+#define OPENS_AGAIN(name)                                                   \
+  EXPORT(FILE*, name, (const char* path, const char* mode, FILE* stream)) { \
+    settle_file(AT_FDCWD, path, 0);                                         \
+    open_again(stream, path);                                               \
+    return NEXT(name)(path, mode, stream);                                  \
+  }
+OPENS_AGAIN(freopen)
+OPENS_AGAIN(freopen64)
 
 namespace {
 
@@ -154,14 +149,12 @@ size_t write_elements(size_t bytes, size_t count, FILE* stream, Next next) {
 
 }  // namespace
 
-EXPORT(size_t, fwrite, (const void* from, size_t bytes, size_t count, FILE* stream)) {
-  return write_elements(bytes, count, stream,
-                        [&] { return NEXT(fwrite)(from, bytes, count, stream); });
-}
-
-EXPORT(size_t, fwrite_unlocked, (const void* from, size_t bytes, size_t count, FILE* stream)) {
-  return write_elements(bytes, count, stream,
-                        [&] { return NEXT(fwrite_unlocked)(from, bytes, count, stream); });
-}
+#define WRITES(name)                                                                   \
+  EXPORT(size_t, name, (const void* from, size_t bytes, size_t count, FILE* stream)) { \
+    return write_elements(bytes, count, stream,                                        \
+                          [&] { return NEXT(name)(from, bytes, count, stream); });     \
+  }
+WRITES(fwrite)
+WRITES(fwrite_unlocked)
 
 }  // namespace backstay::files
