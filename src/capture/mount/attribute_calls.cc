@@ -82,11 +82,7 @@ int set_mode_and_owner(FileSystem& fs, const std::shared_ptr<Node>& node, const 
   constexpr int owner = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
   if ((which & (FUSE_SET_ATTR_MODE | owner)) == 0) return 0;
   return fs.keeper.with_names(
-      [&] {
-        const std::shared_lock shared(node->lock);
-        return node->state == State::pending ? std::vector{node}
-                                             : std::vector<std::shared_ptr<Node>>{};
-      },
+      [&] { return if_pending(node); },
       [&] {
         int error = (which & FUSE_SET_ATTR_MODE) != 0 ? set_mode(*node, wanted.st_mode) : 0;
         if (error == 0 && (which & owner) != 0) error = set_owner(*node, wanted, which);

@@ -99,6 +99,11 @@ int lock_for_change(FileSystem& fs, const std::shared_ptr<Node>& node,
   }
 }
 
+std::vector<std::shared_ptr<Node>> if_pending(const std::shared_ptr<Node>& node) {
+  if (node == nullptr || !node->is(State::pending)) return {};
+  return {node};
+}
+
 bool is_allowed(const Node& node, int mask) {
   return ::faccessat(AT_FDCWD, link_to(node.place).c_str(), mask, AT_EACCESS) == 0;
 }

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "capture/mount/keeper.h"
 #include "capture/mount/nodes.h"
@@ -52,6 +53,8 @@ SharedFd real_of(const FileSystem& fs, Handle& handle);
 // and if it was pending it is at home. Returns an error number, and then `lock` is not held.
 int lock_for_change(FileSystem& fs, const std::shared_ptr<Node>& node,
                     std::shared_lock<std::shared_mutex>& lock);
+// This node alone, where it is pending; it may be null. For Keeper::with_names.
+std::vector<std::shared_ptr<Node>> if_pending(const std::shared_ptr<Node>& node);
 // Whether the user may do this (R_OK, W_OK) to the file; else errno says why not. The node's lock
 // is held.
 bool is_allowed(const Node& node, int mask);

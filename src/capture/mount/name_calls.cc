@@ -60,20 +60,10 @@ struct Name {
   }
 };
 
-bool is_pending(Node& node) {
-  const std::shared_lock shared(node.lock);
-  return node.state == State::pending;
-}
-
 // Below a folder any of the files that are on their way may lie.
 void add_pending(FileSystem& fs, Affected& to) {
   for (const auto& node : fs.keeper.not_at_place())
-    if (is_pending(*node)) to.push_back(node);
-}
-
-void add_if_pending(const Name& name, Affected& to) {
-  const auto node = name.node();
-  if (node != nullptr && is_pending(*node)) to.push_back(node);
+    if (node->is(State::pending)) to.push_back(node);
 }
 
 // Its bytes have to be under the new name, whole, when it replaces a file there.
@@ -118,13 +108,8 @@ void readlink(fuse_req_t request, fuse_ino_t ino) {
 void unlink(fuse_req_t request, fuse_ino_t folder, const char* name) {
   FileSystem& fs = file_system(request);
   const Name taken(fs, folder, name);
-  const int error = fs.keeper.with_names(
-      [&] {
-        Affected affected;
-        add_if_pending(taken, affected);
-        return affected;
-      },
-      [&] { return errno_of(::unlinkat(taken.at(), name, 0)); });
+  const int error = fs.keeper.with_names([&] { return if_pending(taken.node()); },
+                                         [&] { return errno_of(::unlinkat(taken.at(), name, 0)); });
   fuse_reply_err(request, error);
 }
 
@@ -141,10 +126,10 @@ void rename(fuse_req_t request, fuse_ino_t from_folder, const char* from, fuse_i
   const Name new_name(fs, to_folder, to);
   const int error = fs.keeper.with_names(
       [&] {
-        Affected affected;
+        const bool exchanges = (flags & RENAME_EXCHANGE) != 0;
+        Affected affected = exchanges ? Affected() : if_pending(new_name.node());
         add_moved(old_name, affected);
-        (flags & RENAME_EXCHANGE) != 0 ? add_moved(new_name, affected)
-                                       : add_if_pending(new_name, affected);
+        if (exchanges) add_moved(new_name, affected);
         return affected;
       },
       [&] { return errno_of(::renameat2(old_name.at(), from, new_name.at(), to, flags)); });
@@ -156,16 +141,12 @@ void link(fuse_req_t request, fuse_ino_t ino, fuse_ino_t folder, const char* nam
   FileSystem& fs = file_system(request);
   const auto node = fs.node(ino);
   const Name made(fs, folder, name);
-  const int error = fs.keeper.with_names(
-      [&] {
-        Affected affected;
-        if (is_pending(*node)) affected.push_back(node);
-        return affected;
-      },
-      [&] {
-        return errno_of(
-            ::linkat(AT_FDCWD, link_to(node->at()).c_str(), made.at(), name, AT_SYMLINK_FOLLOW));
-      });
+  const int error =
+      fs.keeper.with_names([&] { return if_pending(node); },
+                           [&] {
+                             return errno_of(::linkat(AT_FDCWD, link_to(node->at()).c_str(),
+                                                      made.at(), name, AT_SYMLINK_FOLLOW));
+                           });
   if (error != 0) return (void)fuse_reply_err(request, error);
   reply_entry(request, folder, name);
 }

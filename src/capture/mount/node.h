@@ -55,6 +55,10 @@ struct Node {
     const std::shared_lock shared(lock);
     return place;
   }
+  bool is(State asked) {
+    const std::shared_lock shared(lock);
+    return state == asked;
+  }
 
   // --- not at_place: the bytes, and the placeholder, open for writing
   Fd memory;

@@ -44,11 +44,6 @@ bool is_open_otherwise(Node& node) {
       node.handles, [](const Handle* handle) { return handle->writes() && !handle->closing; });
 }
 
-bool is_in_memory(Node& node) {
-  const std::shared_lock shared(node.lock);
-  return node.state == State::in_memory;
-}
-
 // An open ends; no program waits for it any more.
 void remove(FileSystem& fs, Handle& handle) {
   const auto& node = handle.node;
@@ -58,7 +53,7 @@ void remove(FileSystem& fs, Handle& handle) {
     node->handles.remove(&handle);
     is_last = node->handles.empty();
   }
-  if (handle.writes() && is_in_memory(*node) && !is_open_otherwise(*node)) {
+  if (handle.writes() && node->is(State::in_memory) && !is_open_otherwise(*node)) {
     const int error = fs.keeper.hand_in(node);
     if (error != 0)
       spdlog::error("a file is lost file={} errno={}", path_of(node->at()->get()), error);
@@ -76,13 +71,12 @@ bool try_capture(FileSystem& fs, Handle& handle, SharedFd& real, bool fresh) {
   Fd target(::fcntl(real->get(), F_DUPFD_CLOEXEC, 3));
   real.reset();
   if (!target.valid()) return false;
-  if (fs.keeper.begin(node, std::move(target), handle.flags, fresh)) return true;
-  return false;
+  return fs.keeper.begin(node, std::move(target), handle.flags, fresh);
 }
 
 // Joins the others that have the file in memory. Returns an error number, EAGAIN: it is there no
 // more.
-int join(FileSystem& fs, Handle& handle) {
+int join(Handle& handle) {
   Node& node = *handle.node;
   std::shared_lock shared(node.lock);
   const bool changes = handle.writes() || (handle.flags & O_TRUNC) != 0;
@@ -90,7 +84,6 @@ int join(FileSystem& fs, Handle& handle) {
   if (node.state == State::at_place || (node.state == State::pending && changes)) return EAGAIN;
   if (!is_allowed(node, mask_of(handle.flags))) return errno;
   if ((handle.flags & O_TRUNC) != 0 && ::ftruncate(node.memory.get(), 0) != 0) return errno;
-  (void)fs;
   return 0;
 }
 
@@ -126,7 +119,7 @@ int open_somehow(FileSystem& fs, Handle& handle) {
       }
       settles = changes && (node->state == State::pending || wants_place(handle.flags));
     }
-    int error = settles ? fs.keeper.make_real(node, false) : join(fs, handle);
+    int error = settles ? fs.keeper.make_real(node, false) : join(handle);
     if (settles && error == 0) continue;
     if (error != EAGAIN) return error;
   }
@@ -209,7 +202,7 @@ void flush(fuse_req_t request, fuse_ino_t ino, fuse_file_info* info) {
   Handle& handle = handle_of(*info);
   const auto node = fs.node(ino);
   const pid_t closer = fuse_req_ctx(request)->pid;
-  if (!handle.writes() || !is_in_memory(*node) || is_held(handle, closer))
+  if (!handle.writes() || !node->is(State::in_memory) || is_held(handle, closer))
     return (void)fuse_reply_err(request, 0);
   handle.closing = true;
   const bool killed = dies_by_signal(closer);
