@@ -1,31 +1,24 @@
 #include "capture/collector/link.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <csignal>
-#include <cstring>
+#include <span>
+#include <utility>
 
 #include "base/checksum.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/folders.h"
-#include "capture/files/collect.h"
-#include "capture/files/counts.h"
+#include "capture/files/ask.h"
 #include "client/launch.h"
 #include "wire/socket.h"
 
 namespace backstay::files {
 
 namespace {
-
-constexpr int attempts = 3;
 
 Status start(const std::string& socket, const std::string& program) {
   BACKSTAY_TRY(make_chosen_folder(parent_of(socket), "agent.socket"));
@@ -39,97 +32,54 @@ Result<Fd> connect_or_start(const std::string& socket, const std::string& progra
   return wire::connect_to(socket);
 }
 
-using Tell = std::function<void(const std::string&)>;
-
-void no_words(const std::string&) {}
-
-using Descriptors = std::vector<int>;
-using GoOn = std::function<bool()>;
-
-bool without_end() { return true; }
-
-Error has_ended() { return {Code::agent_lost, "the collector of captured files has ended"}; }
-
-Status send_question(int socket, const Question& question, const Descriptors& descriptors) {
-  Question copy = question;
-  copy.counts = take_counts();
-  iovec part{&copy, sizeof copy};
-  alignas(cmsghdr) char room[CMSG_SPACE(handed_max * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    const std::size_t bytes = descriptors.size() * sizeof(int);
-    message.msg_control = room;
-    message.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
-  }
-  while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
-    const int error = errno;
-    if (error == EINTR) continue;
-    give_back(copy.counts);
-    if (error == EPIPE || error == ECONNRESET) return has_ended();
-    return errno_error("ask the collector", error);
-  }
-  return {};
-}
-
-// The last answer, without its words.
-struct Done {
-  int error = 0;
-  VersionNumber version = 0;
-};
-Result<Done> ask_whole(int socket, const Question& question, const Tell& tell,
-                       const Descriptors& descriptors, const GoOn& go_on = without_end) {
-  BACKSTAY_TRY(send_question(socket, question, descriptors));
-  for (;;) {
-    pollfd look{socket, POLLIN, 0};
-    const int ready = ::poll(&look, 1, silence_ms_max);
-    if (ready == 0) return Error(Code::timeout, "the collector of captured files does not answer");
-    if (ready < 0) continue;
-    Answer answer;
-    const ssize_t got = ::recv(socket, &answer, sizeof answer, 0);
-    if (got < static_cast<ssize_t>(answer_bytes_min)) {
-      return has_ended();
-    }
-    if (answer.said == Said::done) return Done{answer.error, answer.version};
-    if (answer.said == Said::words) tell({answer.words, answer.bytes});
-    if (!go_on()) return Error(Code::again, "the wait for them was ended");
-  }
-}
-
-// The error number of the last answer.
-Result<int> ask(int socket, const Question& question, const Tell& tell,
-                const Descriptors& descriptors = {}, const GoOn& go_on = without_end) {
-  BACKSTAY_ASSIGN(const Done done, ask_whole(socket, question, tell, descriptors, go_on));
-  return done.error;
-}
-
-Question question_of(Ask what, const Handed& file) {
+// Asks with a wish for words, and lets a silent collector live.
+Answered ask_aloud(Link& link, Ask what) {
+  link.ends_silent = false;
   Question question;
   question.ask = what;
-  question.until = file.until;
-  question.opened_bytes = file.opened.st_size;
-  question.opened_s = file.opened.st_mtim.tv_sec;
-  question.opened_ns = file.opened.st_mtim.tv_nsec;
-  question.version = file.synced;
-  return question;
-}
-
-// It is stopped, or hangs: no other may take its place while it lives, and what it has, the agent
-// has too.
-void end_listener(int socket) {
-  ucred peer{};
-  socklen_t bytes = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid > 1)
-    ::kill(peer.pid, SIGKILL);
+  question.talks = 1;
+  return ask_in_turn(link, question);
 }
 
 }  // namespace
+
+Link::Link(std::string socket, std::string program, Tell tell, GoOn go_on)
+    : Asker{connect_there, hear_there},
+      socket_(std::move(socket)),
+      program_(std::move(program)),
+      tell_(std::move(tell)),
+      go_on_(std::move(go_on)) {}
+
+int Link::connect_there(Asker& asker) {
+  auto& link = static_cast<Link&>(asker);
+  if (link.needs_files && !may_have_files(link.socket_)) return -1;
+  auto connected = link.program_.empty() ? wire::connect_to(link.socket_)
+                                         : connect_or_start(link.socket_, link.program_);
+  if (connected.ok()) return connected->release();
+  link.unasked_ = connected.error();
+  return -1;
+}
+
+bool Link::hear_there(Asker& asker, const Answer& answer) {
+  const auto& link = static_cast<Link&>(asker);
+  if (link.tell_ && answer.said == Said::words) link.tell_({answer.words, answer.bytes});
+  return !link.go_on_ || link.go_on_();
+}
+
+Status Link::status(const Answered& answered, const char* what) const {
+  const bool ended = answered.error == 0 || answered.error == EPIPE || answered.error == ECONNRESET;
+  switch (answered.way) {
+    case Way::answered: return answered.error == 0 ? Status() : errno_error(what, answered.error);
+    case Way::unasked: return unasked_;
+    case Way::gone:
+      if (!ended) return errno_error("ask the collector", answered.error);
+      return Error(Code::agent_lost, "the collector of captured files has ended");
+    case Way::silent:
+      return Error(Code::timeout, "the collector of captured files does not answer");
+    case Way::left: break;
+  }
+  return Error(Code::again, "the wait for them was ended");
+}
 
 Status start_daemon(const std::string& program, const std::vector<std::string>& arguments) {
   BACKSTAY_ASSIGN(const client::LaunchedAgent started, client::launch_agent(program, arguments));
@@ -156,71 +106,8 @@ std::string collector_socket(const client::AgentAddress& agent, const std::strin
 
 // The next one brings what the one that ended has left.
 Status ensure_collector(const std::string& socket, const std::string& program, const Tell& tell) {
-  Question question;
-  question.talks = 1;
-  for (int attempt = 1;; ++attempt) {
-    BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-    const auto answered = ask(connected.get(), question, tell);
-    if (answered.ok()) return {};
-    if (answered.error().code() != Code::agent_lost || attempt == attempts) return answered.error();
-  }
-}
-
-Fd make_hold(const std::string& socket) {
-  Fd hold(::open(parent_of(socket).c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
-  if (hold.valid() && ::flock(hold.get(), LOCK_EX | LOCK_NB) != 0) hold.reset();
-  return hold;
-}
-
-Result<VersionNumber> sync(const std::string& socket, const std::string& program,
-                           const Handed& file, int hold) {
-  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-  BACKSTAY_ASSIGN(const Done done, ask_whole(connected.get(), question_of(Ask::sync, file),
-                                             no_words, {file.memory, file.target, hold}));
-  if (done.error == 0) return done.version;
-  return errno_error("sync a file by the collector", done.error);
-}
-
-Status let_go(const std::string& socket, const std::string& program, VersionNumber synced) {
-  Question question;
-  question.ask = Ask::let_go;
-  question.version = synced;
-  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-  const auto answered = ask(connected.get(), question, no_words);
-  return answered.ok() ? Status() : Status(answered.error());
-}
-
-Status settle(const std::string& socket, const std::string& program, std::uint64_t device,
-              std::uint64_t inode) {
-  Question question;
-  question.ask = Ask::settle;
-  question.device = device;
-  question.inode = inode;
-  for (int attempt = 1;; ++attempt) {
-    BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-    const auto answered = ask(connected.get(), question, no_words);
-    if (answered.ok() && *answered == 0) return {};
-    if (answered.ok()) return errno_error("bring a captured file to its place", *answered);
-    if (answered.error().code() == Code::timeout) end_listener(connected.get());
-    if (attempt == attempts) return answered.error();
-  }
-}
-
-Status keep(const std::string& socket, const std::string& program, const Handed& file) {
-  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-  const auto answered =
-      ask(connected.get(), question_of(Ask::keep, file), no_words, {file.memory, file.target});
-  if (!answered.ok()) {
-    // The agent may have the file. It must not bring it after the program has renamed it.
-    struct stat placed = {};
-    const bool lost = answered.error().code() == Code::agent_lost;
-    if (lost && ::fstat(file.target, &placed) == 0) {
-      (void)settle(socket, program, placed.st_dev, placed.st_ino);
-    }
-    return answered.error();
-  }
-  if (*answered == 0) return {};
-  return errno_error("hand a file to the collector", *answered);
+  Link link(socket, program, tell);
+  return link.status(ask_aloud(link, Ask::watch), "wait for the collector");
 }
 
 bool may_have_files(const std::string& socket) {
@@ -228,30 +115,19 @@ bool may_have_files(const std::string& socket) {
 }
 
 Result<Fates> take_fates(const std::string& socket) {
-  BACKSTAY_ASSIGN(const Fd connected, wire::connect_to(socket));
-  Question question;
-  question.ask = Ask::note;
-  question.talks = 1;
   Fates fates;
-  const auto keep = [&](const std::string& words) { fates.words = words; };
-  BACKSTAY_ASSIGN(const Done done, ask_whole(connected.get(), question, keep, {}));
-  fates.captured = done.version;
+  Link link(socket, "", [&](const std::string& words) { fates.words = words; });
+  const Answered answered = ask_aloud(link, Ask::note);
+  BACKSTAY_TRY(link.status(answered, "ask what became of files"));
+  fates.captured = answered.version;
   return fates;
 }
 
 Status settle_all(const std::string& socket, const std::string& program, const Tell& tell,
                   const GoOn& go_on) {
-  Question question;
-  question.ask = Ask::settle_all;
-  question.talks = 1;
-  for (int attempt = 1;; ++attempt) {
-    if (!may_have_files(socket)) return {};
-    BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-    const auto answered = ask(connected.get(), question, tell, {}, go_on);
-    if (answered.ok() && *answered == 0) return {};
-    if (answered.ok()) return errno_error("bring captured files to their places", *answered);
-    if (answered.error().code() != Code::agent_lost || attempt == attempts) return answered.error();
-  }
+  Link link(socket, program, tell, go_on);
+  link.needs_files = true;
+  return link.status(ask_aloud(link, Ask::settle_all), "bring captured files to their places");
 }
 
 }  // namespace backstay::files

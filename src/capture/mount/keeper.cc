@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/folders.h"
 #include "base/log.h"
 #include "capture/files/counts.h"
 #include "capture/files/exclusive.h"
@@ -22,11 +22,13 @@ namespace backstay::mount {
 
 namespace {
 
-constexpr double quiet_s = 60;
-
 std::uint64_t size_of(const Node& node) {
   struct stat memory = {};
   return ::fstat(node.memory.get(), &memory) == 0 ? static_cast<std::uint64_t>(memory.st_size) : 0;
+}
+
+files::Finished finished_of(const Node& node) {
+  return {node.memory.get(), node.target.get(), node.opened};
 }
 
 SharedFd shared(int file) { return file < 0 ? nullptr : std::make_shared<const Fd>(file); }
@@ -151,51 +153,50 @@ void Keeper::arrive(const std::shared_ptr<Node>& node, Fd placed) {
 // --- closing -------------------------------------------------------------------------------------
 
 // Precondition: moving, in memory.
-bool Keeper::may_give(const std::shared_ptr<Node>& node) const {
-  struct stat memory = {};
-  if (settings_.collector.empty() || ::fstat(node->memory.get(), &memory) != 0) return false;
-  if (static_cast<std::uint64_t>(memory.st_size) < settings_.pool_bytes_min) return false;
-  return system_clock().monotonic_ns() >= quiet_until_ns_.load();
+bool Keeper::may_give(const Node& node) const {
+  return !settings_.collector.empty() &&
+         files::may_take(node.memory.get(), settings_.pool_bytes_min);
 }
 
+files::Link Keeper::link() const { return {settings_.collector, settings_.collector_program}; }
+
 // Precondition: moving, in memory.
-bool Keeper::give_to_collector(const std::shared_ptr<Node>& node) {
+bool Keeper::give_to_collector(Node& node) const {
   if (!may_give(node)) return false;
-  const Status kept = files::keep(
-      settings_.collector, settings_.collector_program,
-      {node->memory.get(), node->target.get(), node->opened, settings_.until, node->synced});
-  if (kept.ok()) {
-    node->synced = 0;
+  files::Link asker = link();
+  const auto kept = files::keep(asker, finished_of(node), settings_.until, node.synced);
+  if (kept.way == files::Way::gone) files::settle_taken(asker, finished_of(node));
+  if (kept.well()) {
+    node.synced = 0;
     return true;
   }
-  if (kept.error().code() == Code::timeout) quiet_until_ns_ = deadline_in(quiet_s);
-  spdlog::info("a file goes to its place directly file={} why=\"{}\"", node->path,
-               kept.error().to_string());
+  spdlog::info("a file goes to its place directly file={} why=\"{}\"", node.path,
+               asker.status(kept, "hand a file to the collector").error().to_string());
   return false;
 }
 
 // Precondition: moving, in memory.
-bool Keeper::make_local(const std::shared_ptr<Node>& node) {
+bool Keeper::make_local(Node& node) const {
   if (!settings_.sync_local || !may_give(node)) return false;
-  if (!node->hold.valid()) node->hold = files::make_hold(settings_.collector);
-  if (!node->hold.valid()) return false;
-  const auto synced =
-      files::sync(settings_.collector, settings_.collector_program,
-                  {node->memory.get(), node->target.get(), node->opened}, node->hold.get());
-  if (synced.ok()) {
-    node->synced = *synced;
+  if (!node.hold.valid()) node.hold = Fd(files::make_hold(parent_of(settings_.collector).c_str()));
+  if (!node.hold.valid()) return false;
+  files::Link asker = link();
+  const auto synced = files::sync(asker, finished_of(node), node.hold.get());
+  if (synced.well()) {
+    node.synced = synced.version;
     return true;
   }
-  if (synced.error().code() == Code::timeout) quiet_until_ns_ = deadline_in(quiet_s);
-  spdlog::info("a file is synced at its place file={} why=\"{}\"", path_of(node->target.get()),
-               synced.error().to_string());
+  spdlog::info("a file is synced at its place file={} why=\"{}\"", path_of(node.target.get()),
+               asker.status(synced, "sync a file by the collector").error().to_string());
   return false;
 }
 
 // Its bytes are at its place, or not wanted: those of its last sync are not to come there any more.
-void Keeper::let_go(Node& node) {
-  if (const std::uint64_t synced = std::exchange(node.synced, 0))
-    (void)files::let_go(settings_.collector, settings_.collector_program, synced);
+void Keeper::let_go(Node& node) const {
+  if (const std::uint64_t synced = std::exchange(node.synced, 0)) {
+    files::Link asker = link();
+    files::let_go(asker, synced);
+  }
 }
 
 int Keeper::sync(const std::shared_ptr<Node>& node) {
@@ -203,7 +204,7 @@ int Keeper::sync(const std::shared_ptr<Node>& node) {
     const std::shared_lock names(names_);
     if (start_moving(node, State::in_memory)) {
       const files::CountedWait waits(files::Waited::fsync);
-      const bool local = make_local(node);
+      const bool local = make_local(*node);
       failpoint("mount.synced");
       stop_moving(node, State::in_memory);
       if (local) return 0;
@@ -214,8 +215,9 @@ int Keeper::sync(const std::shared_ptr<Node>& node) {
 
 // Precondition: moving, in memory; no name changes.
 int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
-  files::Finished finished{node->memory.get(), node->target.get(), node->opened,
-                           sync || node->synced != 0, true};
+  files::Finished finished = finished_of(*node);
+  finished.sync = sync || node->synced != 0;
+  finished.goes_on = true;
   files::Kept kept;
   {
     const std::lock_guard guard(sink_mutex);
@@ -251,7 +253,7 @@ int Keeper::hand_in(const std::shared_ptr<Node>& node) {
   }
   failpoint("mount.keeps");
   const files::CountedWait waits(files::Waited::close);
-  if (give_to_collector(node)) {
+  if (give_to_collector(*node)) {
     failpoint("mount.kept");
     stop_moving(node, State::pending);
     bring(node);
@@ -273,7 +275,8 @@ int Keeper::make_real_from_memory(const std::shared_ptr<Node>& node, bool sync) 
     error = place(node, sync);
     arrive(node, Fd());
   } else {
-    files::Finished finished{node->memory.get(), node->target.get(), node->opened, sync};
+    files::Finished finished = finished_of(*node);
+    finished.sync = sync;
     const std::lock_guard guard(sink_mutex);
     error = files::write_in_place(finished);
     node->opened = finished.opened;
@@ -312,8 +315,10 @@ Fd Keeper::open_home(const Node& node) {
 // Precondition: moving, pending.
 int Keeper::come_home(const std::shared_ptr<Node>& node) {
   failpoint("mount.settles");
-  const Status settled = files::settle(settings_.collector, settings_.collector_program,
-                                       node->placeholder.first, node->placeholder.second);
+  files::Link asker = link();
+  const Status settled =
+      asker.status(files::settle(asker, node->placeholder.first, node->placeholder.second),
+                   "bring a captured file to its place");
   failpoint("mount.settled");
   if (!settled.ok()) {
     spdlog::warn("a file is not at its place file={} why=\"{}\"", node->path,
@@ -369,11 +374,8 @@ int Keeper::with_names(const Affected& affected, const std::function<int()>& act
       if (const int error = make_real(node, false)) return error;
     const std::unique_lock alone(names_);
     const auto left = affected();
-    const bool all = std::ranges::all_of(left, [](const auto& node) {
-      const std::shared_lock lock(node->lock);
-      return node->state == State::at_place;
-    });
-    if (all) return act();
+    const auto is_there = [](const auto& node) { return node->is(State::at_place); };
+    if (std::ranges::all_of(left, is_there)) return act();
   }
 }
 

@@ -79,10 +79,11 @@ class Keeper {
   bool may_begin(const std::shared_ptr<Node>& node, int target, int flags, bool fresh);
   bool set_out(const std::shared_ptr<Node>& node);
   void arrive(const std::shared_ptr<Node>& node, Fd placed);
-  bool may_give(const std::shared_ptr<Node>& node) const;
-  bool give_to_collector(const std::shared_ptr<Node>& node);
-  bool make_local(const std::shared_ptr<Node>& node);
-  void let_go(Node& node);
+  bool may_give(const Node& node) const;
+  files::Link link() const;
+  bool give_to_collector(Node& node) const;
+  bool make_local(Node& node) const;
+  void let_go(Node& node) const;
   int place(const std::shared_ptr<Node>& node, bool sync);
   int make_real_from_memory(const std::shared_ptr<Node>& node, bool sync);
   static Fd open_home(const Node& node);
@@ -97,7 +98,6 @@ class Keeper {
   const KeeperSettings settings_;
   const std::function<void(const std::string&)> stale_;
   std::atomic<std::uint64_t> held_ = 0;
-  std::atomic<std::uint64_t> quiet_until_ns_ = 0;  // no file goes to the collector before
   std::shared_mutex names_;
   std::mutex mutex_;
   std::condition_variable changed_;
