@@ -117,7 +117,7 @@ class Collector {
   Status drop_and_mark(const PendingFile::Elsewhere& one, const std::string& stays,
                        client::Writer& writer);
   Status drop_elsewhere(PendingFile& file, client::Writer& writer);
-  Status drop_here(PendingFile& file, const std::string& path, client::Writer& writer);
+  Status drop_here(PendingFile& file, const std::string& path);
   void drop_placed(PendingFile& file);
   void warn_of_return(const std::string& path, const Error& why) const;
   Status put_in_again(PendingFile& file, client::Writer& writer);
@@ -142,7 +142,8 @@ class Collector {
   bool is_shown(const File& file, Lock& lock);
   Status show(const File& file);
   Status hold_here(PendingFile& file) const;
-  Result<NewPlace> copy_to_place(const PendingFile& file, std::string& temporary);
+  Result<NewPlace> put_copy(const PendingFile& file, const std::string& path, unsigned flags);
+  Status name_copy(NewPlace& place, const std::string& temporary, unsigned flags);
   bool is_whole(const PendingFile& file);
   Status finish_whole(PendingFile& file);
   // --- renames (rename.cc)
@@ -150,7 +151,7 @@ class Collector {
   Result<NewPlace> new_place(const PendingFile& file, const std::string& path);
   Result<NewPlace> place_of_old_file(const std::string& path);
   Result<NewPlace> place_of_pending(const std::string& path, PendingFile::Key key);
-  Result<NewPlace> make_whole(const PendingFile& file, const std::string& path);
+  Status enlist(const struct stat& placed);
   void give_up(const NewPlace& place);
   void take_place(const File& file, NewPlace place, std::uint64_t placed_ns);
   File next_to_bring(std::uint64_t now_ns) const;

@@ -48,18 +48,19 @@ Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
 // We have brought it: the agent, or one after it, would bring these bytes once more, perhaps after
 // the program has removed the file.
 void Collector::drop_placed(PendingFile& file) {
-  const Status dropped = writers_.with(
-      [&](client::Writer& writer) -> Status { return drop_here(file, file.path, writer); });
+  const Status dropped = drop_here(file, file.path);
   if (!dropped.ok()) warn_of_return(file.path, dropped.error());
 }
 
 // The file is at `path`, and no agent is to bring it any more.
-Status Collector::drop_here(PendingFile& file, const std::string& path, client::Writer& writer) {
-  BACKSTAY_TRY(drop_elsewhere(file, writer));
-  PendingFile::Elsewhere here = file.elsewhere_of();
-  if (writer.run() == file.run) here.path = path;
-  (void)wait_for_tables(path, writer);
-  return drop_and_mark(here, path, writer);
+Status Collector::drop_here(PendingFile& file, const std::string& path) {
+  return writers_.with([&](client::Writer& writer) -> Status {
+    BACKSTAY_TRY(drop_elsewhere(file, writer));
+    PendingFile::Elsewhere here = file.elsewhere_of();
+    if (writer.run() == file.run) here.path = path;
+    (void)wait_for_tables(path, writer);
+    return drop_and_mark(here, path, writer);
+  });
 }
 
 void Collector::warn_of_return(const std::string& path, const Error& why) const {

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/folders.h"
+#include "capture/files/raw.h"
 #include "capture/files/sink.h"
 
 namespace backstay::files {
@@ -17,11 +18,6 @@ namespace {
 
 // The functions of sink.h have scratch memory of their own.
 std::mutex sink_mutex;
-
-std::uint64_t nanoseconds(const struct timespec& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 // What the agent makes at the path belongs to whom new files there belong to.
 bool owner_stays(const struct stat& placed, const std::string& path) {
@@ -116,10 +112,9 @@ bool PendingFile::Elsewhere::stands() const {
          nanoseconds(there.st_mtim) == nanoseconds(modified);
 }
 
-bool PendingFile::stands() const {
+bool stands_at(const std::string& path, const struct stat& file) {
   struct stat there = {};
-  return ::lstat(path.c_str(), &there) == 0 && there.st_ino == placed.st_ino &&
-         there.st_dev == placed.st_dev;
+  return ::lstat(path.c_str(), &there) == 0 && raw::is_same(there, file);
 }
 
 bool PendingFile::is_untouched() const {
@@ -153,13 +148,8 @@ bool PendingFile::is_replaced_by_newer() const {
 
 std::string PendingFile::name_now() const {
   if (stands()) return path;
-  char text[path_max];
-  const std::string link = "/proc/self/fd/" + std::to_string(target.get());
-  const ssize_t length = ::readlink(link.c_str(), text, sizeof text);
-  PendingFile now;
-  now.placed = placed;
-  now.path.assign(text, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
-  return now.stands() ? now.path : "";
+  char now[path_max];
+  return raw::path_of(target.get(), now) && stands_at(now, placed) ? now : "";
 }
 
 bool PendingFile::is_as_synced(const PendingFile& before) const {

@@ -20,6 +20,14 @@ namespace backstay::files {
 // The collector cannot do it: the library goes its own way.
 inline Error not_here(const char* why) { return {Code::unsupported, why}; }
 
+inline std::uint64_t nanoseconds(const struct timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// Whether this file stands at the path, not one that a link there leads to.
+bool stands_at(const std::string& path, const struct stat& file);
+
 struct PendingFile {
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
   // `question` has come with both descriptors. Errors: unsupported (a rename would be wrong; it
@@ -40,7 +48,7 @@ struct PendingFile {
   // Its name is gone, and no other file has it: the bytes are not wanted.
   bool is_removed() const;
   // Its placeholder stands under its name.
-  bool stands() const;
+  bool stands() const { return stands_at(path, placed); }
   // Its placeholder has no name any more: an agent has brought the file, or the program has removed
   // the placeholder or put another file in its place.
   bool has_left() const;

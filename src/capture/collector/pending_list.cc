@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "capture/files/raw.h"
+
 namespace backstay::files {
 
 namespace {
@@ -17,7 +19,7 @@ bool is_at(const std::string& path, int file) {
   struct stat named = {};
   struct stat open = {};
   return ::stat(path.c_str(), &named) == 0 && ::fstat(file, &open) == 0 &&
-         named.st_ino == open.st_ino && named.st_dev == open.st_dev;
+         raw::is_same(named, open);
 }
 
 }  // namespace

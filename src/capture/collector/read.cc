@@ -1,7 +1,6 @@
 // A pending file is read: a whole copy of it comes to its place at once
 // (docs/protocol/collector.md, "Reads").
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +11,7 @@
 #include "base/hold.h"
 #include "base/log.h"
 #include "capture/collector/collector.h"
-#include "capture/files/sink.h"
+#include "capture/files/ask.h"
 
 namespace backstay::files {
 
@@ -42,11 +41,9 @@ bool Collector::is_shown(const File& file, Lock& lock) {
 // The agent leaves it alone while this process lives.
 Status Collector::hold_here(PendingFile& file) const {
   const std::string name = hold_of(file.of_run());
-  Fd hold(::open(folder_.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
-  if (!hold.valid() || ::flock(hold.get(), LOCK_EX | LOCK_NB) != 0) {
-    return errno_error("make a hold in " + folder_, errno);
-  }
-  file.hold = std::move(hold);
+  const int hold = make_hold(folder_.c_str());
+  if (hold < 0) return errno_error("make a hold in " + folder_, -hold);
+  file.hold = Fd(hold);
   return name_hold(file, file.of_run());
 }
 
@@ -54,10 +51,10 @@ Status Collector::hold_here(PendingFile& file) const {
 Status Collector::show(const File& file) {
   BACKSTAY_TRY(hold_here(*file));
   failpoint("collector.show_held");
-  std::string temporary;
-  auto place = copy_to_place(*file, temporary);
+  // The agent does not bring it meanwhile.
+  auto place = file->stands() ? put_copy(*file, file->path, 0)
+                              : Result<NewPlace>(not_here("it is at its place, or has left it"));
   if (!place.ok()) {
-    if (!temporary.empty()) (void)::unlink(temporary.c_str());
     (void)::unlink(hold_of(file->of_run()).c_str());
     file->hold.reset();
     return place.error();
@@ -70,29 +67,29 @@ Status Collector::show(const File& file) {
   return {};
 }
 
-// The agent does not bring it meanwhile.
-Result<Collector::NewPlace> Collector::copy_to_place(const PendingFile& file,
-                                                     std::string& temporary) {
-  if (!file.stands()) return not_here("it is at its place, or has left it");
-  NewPlace place{file.path, {}, {}, {}};
-  BACKSTAY_ASSIGN(place.target, file.copy_beside(file.path, temporary));
-  if (::fstat(place.target.get(), &place.placed) != 0) return errno_error("look at a copy", errno);
-  {
-    const Lock lock(mutex_);
-    if (!list_->list(place.placed.st_dev, place.placed.st_ino)) {
-      return not_here("too many files are on their way");
-    }
+// A whole copy comes to the path, and is listed. `flags`: of renameat2.
+Result<Collector::NewPlace> Collector::put_copy(const PendingFile& file, const std::string& path,
+                                                unsigned flags) {
+  std::string temporary;
+  NewPlace place{path, {}, {}, {}};
+  BACKSTAY_ASSIGN(place.target, file.copy_beside(path, temporary));
+  if (const Status named = name_copy(place, temporary, flags); !named.ok()) {
+    (void)::unlink(temporary.c_str());
+    return named.error();
   }
-  failpoint("collector.copied");
-  if (::rename(temporary.c_str(), file.path.c_str()) != 0) {
-    const int error = errno;
-    const Lock lock(mutex_);
-    list_->unlist(place.placed.st_dev, place.placed.st_ino);
-    return errno_error("rename to " + file.path, error);
-  }
-  place.target = Fd(open_by_name(place.target.release(), file.path.c_str()));
+  place.target = Fd(open_by_name(place.target.release(), path.c_str()));
   (void)::fstat(place.target.get(), &place.placed);
   return place;
+}
+
+Status Collector::name_copy(NewPlace& place, const std::string& temporary, unsigned flags) {
+  if (::fstat(place.target.get(), &place.placed) != 0) return errno_error("look at a copy", errno);
+  BACKSTAY_TRY(enlist(place.placed));
+  failpoint("collector.copied");
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, place.path.c_str(), flags) == 0) return {};
+  const int error = errno;
+  give_up(place);
+  return errno_error("rename to " + place.path, error);
 }
 
 // The copy stays where it stands.
@@ -106,8 +103,7 @@ Status Collector::finish_whole(PendingFile& file) {
     }
   }
   failpoint("collector.copy_synced");
-  const Status dropped = writers_.with(
-      [&](client::Writer& writer) -> Status { return drop_here(file, path, writer); });
+  const Status dropped = drop_here(file, path);
   // Other errors are of a mark that cannot be written: the copy is safe where it stands.
   if (!dropped.ok() && dropped.error().code() == Code::agent_lost) return dropped;
   if (!dropped.ok()) warn_of_return(path, dropped.error());

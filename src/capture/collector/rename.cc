@@ -64,10 +64,8 @@ Status Collector::rename_taken(const File& file, const Question& question) {
   BACKSTAY_ASSIGN(const std::string path, path_beside(*file, question));
   BACKSTAY_ASSIGN(NewPlace place, new_place(*file, path));
   failpoint("collector.place_listed");
-  const std::uint64_t changed_ns =
-      static_cast<std::uint64_t>(place.placed.st_ctim.tv_sec) * 1'000'000'000 +
-      static_cast<std::uint64_t>(place.placed.st_ctim.tv_nsec);
-  const std::uint64_t placed_ns = std::max(system_clock().wall_ns(), changed_ns);
+  const std::uint64_t placed_ns =
+      std::max(system_clock().wall_ns(), nanoseconds(place.placed.st_ctim));
   if (file->is_older_than(place.placed, placed_ns)) {
     give_up(place);
     return not_here("the old file's time is ahead of the clock");
@@ -85,9 +83,7 @@ Status Collector::rename_taken(const File& file, const Question& question) {
     return moved;
   }
   failpoint("collector.moved");
-  struct stat there = {};
-  const bool stands = ::lstat(path.c_str(), &there) == 0 && there.st_ino == place.placed.st_ino &&
-                      there.st_dev == place.placed.st_dev;
+  const bool stands = stands_at(path, place.placed);
   file->remove_placeholder();
   failpoint("collector.placeholder_gone");
   spdlog::info("a file is renamed on its way file={} to={}", file->path, path);
@@ -105,7 +101,7 @@ Result<Collector::NewPlace> Collector::new_place(const PendingFile& file, const 
   struct stat there = {};
   if (::lstat(path.c_str(), &there) != 0) {
     if (errno != ENOENT) return errno_error("look at " + path, errno);
-    return make_whole(file, path);
+    return put_copy(file, path, RENAME_NOREPLACE);  // whole from the first moment on
   }
   if (!S_ISREG(there.st_mode) || there.st_nlink != 1 || there.st_uid != ::geteuid() ||
       there.st_dev != file.placed.st_dev || there.st_ino == file.placed.st_ino) {
@@ -127,12 +123,7 @@ Result<Collector::NewPlace> Collector::place_of_old_file(const std::string& path
       !S_ISREG(place.placed.st_mode)) {
     return not_here("at the new name stands what cannot be replaced later");
   }
-  {
-    const Lock lock(mutex_);
-    if (!list_->list(place.placed.st_dev, place.placed.st_ino)) {
-      return not_here("too many files are on their way");
-    }
-  }
+  BACKSTAY_TRY(enlist(place.placed));
   if (!open_elsewhere(place.target.get())) return place;
   give_up(place);
   return not_here("another process has the file at the new name open");
@@ -156,30 +147,10 @@ Result<Collector::NewPlace> Collector::place_of_pending(const std::string& path,
   return place;
 }
 
-// It is whole from the first moment on.
-Result<Collector::NewPlace> Collector::make_whole(const PendingFile& file,
-                                                  const std::string& path) {
-  std::string temporary;
-  NewPlace place{path, {}, {}, {}};
-  BACKSTAY_ASSIGN(place.target, file.copy_beside(path, temporary));
-  const auto give_back = [&](const char* why) -> Error {
-    (void)::unlink(temporary.c_str());
-    return not_here(why);
-  };
-  if (::fstat(place.target.get(), &place.placed) != 0) return give_back("no file could be made");
-  {
-    const Lock lock(mutex_);
-    if (!list_->list(place.placed.st_dev, place.placed.st_ino)) {
-      return give_back("too many files are on their way");
-    }
-  }
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
-    give_up(place);
-    return give_back("another file has come to the new name");
-  }
-  place.target = Fd(open_by_name(place.target.release(), path.c_str()));
-  (void)::fstat(place.target.get(), &place.placed);
-  return place;
+Status Collector::enlist(const struct stat& placed) {
+  const Lock lock(mutex_);
+  if (list_->list(placed.st_dev, placed.st_ino)) return {};
+  return not_here("too many files are on their way");
 }
 
 void Collector::give_up(const NewPlace& place) {

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <thread>
@@ -16,12 +15,6 @@ namespace backstay::files {
 namespace {
 
 constexpr double first_patience_s = 10;  // for the process that has started us
-
-pid_t peer_of(int socket) {
-  ucred peer{};
-  socklen_t bytes = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
-}
 
 int number_of(const Status& status) {
   if (status.ok()) return 0;
@@ -63,12 +56,12 @@ void Server::accept(int listener) {
     }
     return;
   }
-  const auto client = std::make_shared<Client>(std::move(*accepted));
+  const auto client = std::make_shared<const Fd>(std::move(*accepted));
   was_asked_ = true;
   {
     const std::lock_guard guard(mutex_);
     clients_.insert(client);
-    asked_.insert(peer_of(client->socket.get()));
+    asked_.insert(wire::pid_of_peer(client->get()));
   }
   try {
     std::thread([this, client] { answer(client); }).detach();
@@ -79,7 +72,7 @@ void Server::accept(int listener) {
 
 void Server::tick() {
   const std::lock_guard guard(mutex_);
-  for (const auto& client : clients_) send_answer(client->socket.get(), Said::works);
+  for (const auto& client : clients_) send_answer(client->get(), Said::works);
   std::erase_if(asked_, [](pid_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; });
 }
 
@@ -91,32 +84,32 @@ bool Server::is_needed() {
   return !collector_.may_end();
 }
 
-void Server::ended(const std::shared_ptr<Client>& client) {
+void Server::ended(const Client& client) {
   const std::lock_guard guard(mutex_);
   clients_.erase(client);
   changed_.notify_all();
 }
 
-void Server::answer(const std::shared_ptr<Client>& client) {
-  const int socket = client->socket.get();
+void Server::answer(const Client& client) {
+  const int socket = client->get();
   auto asked = receive_question(socket);
   if (asked.ok()) {
     collector_.count(asked->question.counts);
     const Ask ask = asked->question.ask;
     const bool wants_fates = ask == Ask::note && asked->question.talks != 0;
     VersionNumber version = 0;
-    const Status done = ask == Ask::sync ? sync(client, std::move(*asked), version)
-                                         : carry_out(client, std::move(*asked));
+    const Status done = ask == Ask::sync ? sync(socket, std::move(*asked), version)
+                                         : carry_out(socket, std::move(*asked));
     if (wants_fates) version = tell_fates(socket);
     send_done(socket, number_of(done), version);
   }
   ended(client);
 }
 
-Status Server::sync(const std::shared_ptr<Client>& client, Asked asked, VersionNumber& version) {
-  const int socket = client->socket.get();
+Status Server::sync(int socket, Asked asked, VersionNumber& version) {
   auto& fds = asked.descriptors;
-  Collector::Synced file{std::move(fds[0]), std::move(fds[1]), std::move(fds[2]), peer_of(socket)};
+  Collector::Synced file{std::move(fds[0]), std::move(fds[1]), std::move(fds[2]),
+                         wire::pid_of_peer(socket)};
   BACKSTAY_ASSIGN(version, collector_.sync(asked.question, std::move(file),
                                            [socket] { return !has_left(socket); }));
   return {};
@@ -135,8 +128,7 @@ Status Server::settle_all(int socket, bool talks) {
   return settled;
 }
 
-Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
-  const int socket = client->socket.get();
+Status Server::carry_out(int socket, Asked asked) {
   const Question& question = asked.question;
   switch (question.ask) {
     case Ask::keep:

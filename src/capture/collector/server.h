@@ -25,26 +25,23 @@ class Server {
 
  private:
   // A connection whose question is being answered.
-  struct Client {
-    explicit Client(Fd fd) : socket(std::move(fd)) {}
-    const Fd socket;
-  };
+  using Client = std::shared_ptr<const Fd>;
 
   void accept(int listener);
   void tick();
   bool is_needed();
-  void answer(const std::shared_ptr<Client>& client);
-  Status sync(const std::shared_ptr<Client>& client, Asked asked, VersionNumber& version);
-  Status carry_out(const std::shared_ptr<Client>& client, Asked asked);
+  void answer(const Client& client);
+  Status sync(int socket, Asked asked, VersionNumber& version);
+  Status carry_out(int socket, Asked asked);
   Status settle_all(int socket, bool talks);
   std::uint64_t tell_fates(int socket);
-  void ended(const std::shared_ptr<Client>& client);
+  void ended(const Client& client);
 
   Collector& collector_;
   bool was_asked_ = false;  // of serve()'s thread
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::shared_ptr<Client>> clients_;
+  std::set<Client> clients_;
   std::set<pid_t> asked_;  // processes that may ask again
 };
 
