@@ -7,23 +7,22 @@
 //   taken(), or give_up()      the version has them, or they are dropped; names are free again
 //
 // The first byte begins the version at the agent. Between calls this holds one buffer at most, the
-// one that it fills, and has asked for none: other conversations with the agent lose nothing.
-// After an error of write() everything written so far is lost: each call repeats the error until
-// give_up(). One thread at a time, as the session.
+// one that it fills, and has asked for none: other conversations with the agent lose nothing, a
+// rank that computes keeps no other buffer from others, and one that waits keeps none. After an
+// error of write() everything written so far is lost: each call repeats the error until give_up().
+// One thread at a time, as the session.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "base/checksum.h"
 #include "base/result.h"
 #include "client/connection.h"
 #include "client/place.h"
+#include "client/pool_fill.h"
 #include "format/streams.h"
 
 namespace backstay::client {
@@ -50,13 +49,13 @@ class Streams {
   bool any() const { return !streams_.empty(); }
   bool were_used() const { return first_id_ + streams_.size() > 1; }  // in this session
   // A version was begun at the agent: its number is used up.
-  bool begun() const { return begun_at_ != nullptr; }
+  bool begun() const { return begun_; }
   // Bytes that lie in front of the index in the object.
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const { return fill_.bytes(); }
   // Index and trailer. Precondition: ready(), any().
-  Buffer index() const { return format::encode_streams(streams_, bytes_); }
+  Buffer index() const { return format::encode_streams(streams_, bytes()); }
   // Errors: agent_lost.
-  Status hand_over();
+  Status hand_over() { return fill_.hand_over(); }
 
   // The version is captured.
   void taken() { forget(); }
@@ -66,30 +65,17 @@ class Streams {
   void agent_is_lost();
 
  private:
-  struct Filling {  // the buffer that is being filled
-    std::uint32_t index = 0;
-    std::span<std::byte> memory;
-    std::size_t used = 0;
-  };
   format::Stream* find_open(Id id);
   Error not_open(Id id) const;
-  Status put(Connection& agent, format::Stream& stream, const Place& from, std::uint64_t bytes);
-  Status next_buffer(Connection& agent, std::uint64_t wanted_bytes);
-  Status receive(Connection& agent);
   Status fail(const Error& why);
   void forget();
 
   std::vector<format::Stream> streams_;  // in the order of opening
   std::vector<bool> open_;               // likewise
   std::unordered_map<std::string, std::size_t> by_name_;
-  Id first_id_ = 1;                 // of streams_.front()
-  std::uint64_t bytes_ = 0;         // of all streams
-  VersionNumber version_ = 0;       // that is begun
-  Connection* begun_at_ = nullptr;  // not owned
-  std::deque<std::uint32_t> granted_;
-  std::uint32_t asked_ = 0;
-  std::optional<Filling> filling_;
-  Checksum sum_;
+  Id first_id_ = 1;  // of streams_.front()
+  PoolFill fill_{{16, /*asks_ahead=*/false, "streams.more", "streams.filled"}};
+  bool begun_ = false;
   std::optional<Error> failed_;
 };
 

@@ -18,9 +18,6 @@ namespace backstay::client {
 
 namespace {
 
-// So that the agent writes some while others are filled, and one writer does not take them all.
-constexpr std::uint32_t window_max = 8;
-
 wire::Join join_message(const WriterSettings& settings) {
   wire::Join join;
   join.release = BACKSTAY_VERSION;
@@ -104,25 +101,16 @@ Writer::~Writer() {
   if (!mark_.is_own()) agent_->leave_silently();
 }
 
-Status Writer::ready(bool begun) const {
+Status Writer::ready(bool in_version) const {
   if (!mark_.is_own()) {
     return Error(Code::state,
                  "this process was forked by the one that joined: it has to join anew");
   }
-  if (begun && version_ == 0) return Error(Code::state, "no version is begun");
-  if (!begun && version_ != 0) {
-    return Error(Code::state, fmt::format("version {} is begun and has not ended", version_));
+  if (in_version && begun() == 0) return Error(Code::state, "no version is begun");
+  if (!in_version && begun() != 0) {
+    return Error(Code::state, fmt::format("version {} is begun and has not ended", begun()));
   }
   return {};
-}
-
-void Writer::forget() {
-  version_ = payload_bytes_ = object_bytes_ = 0;
-  granted_.clear();
-  asked_ = 0;
-  window_ = 1;
-  filling_.reset();
-  captured_ = false;
 }
 
 Status Writer::or_give_up(Status done) {
@@ -132,104 +120,51 @@ Status Writer::or_give_up(Status done) {
 }
 
 Status Writer::begin(std::uint64_t bytes) {
-  BACKSTAY_TRY(ready(/*begun=*/false));
+  BACKSTAY_TRY(ready(/*in_version=*/false));
   const std::uint64_t buffers = bytes / agent_->buffer_bytes() + 1;
-  window_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(buffers, window_max));
+  const auto asked = static_cast<std::uint32_t>(std::min<std::uint64_t>(buffers, buffers_max));
   failpoint("writer.begin");
-  Status begun = open();
+  Status begun = open(asked);
   failpoint("writer.begun");
   return begun;
 }
 
-Status Writer::open() {
-  BACKSTAY_TRY(agent_->send(wire::Open{window_}));
+Status Writer::open(std::uint32_t asked) {
+  BACKSTAY_TRY(agent_->send(wire::Open{asked}));
   while (true) {
     BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
     const auto* opened = std::get_if<wire::Opened>(&message);
     if (opened == nullptr) continue;  // of a version before
     if (opened->code != Code::ok) return Error(opened->code, opened->message);
     if (opened->version == 0) return Error(Code::protocol, "the agent begins a version 0");
-    version_ = opened->version;
-    asked_ = window_;
+    fill_.begin(*agent_, opened->version, asked);
     return {};
   }
 }
 
 Status Writer::append(const void* data, std::size_t bytes) {
-  BACKSTAY_TRY(ready(/*begun=*/true));
+  BACKSTAY_TRY(ready(/*in_version=*/true));
   BACKSTAY_TRY(or_give_up(put({static_cast<const std::byte*>(data), bytes})));
   payload_bytes_ += bytes;
   return {};
 }
 
 Status Writer::put(Bytes from) {
-  while (!from.empty()) {
-    if (!filling_) BACKSTAY_TRY(next_buffer());
-    const std::size_t bytes = std::min(from.size(), filling_->memory.size() - filling_->used);
-    const Bytes piece = from.first(bytes);
-    copy_piece(filling_->memory.data() + filling_->used, piece, sum_);
-    filling_->used += bytes;
-    object_bytes_ += bytes;
-    from = from.subspan(bytes);
-    if (filling_->used == filling_->memory.size()) BACKSTAY_TRY(hand_over());
-  }
-  return {};
-}
-
-// Waits only where it holds none, so that writers which wait for each other's buffers do not exist.
-Status Writer::next_buffer() {
-  BACKSTAY_TRY(ask_for_more());
-  while (granted_.empty()) BACKSTAY_TRY(receive());
-  const std::uint32_t index = granted_.front();
-  granted_.pop_front();
-  BACKSTAY_ASSIGN(const auto memory, agent_->buffer(index, agent_->buffer_bytes()));
-  filling_ = Filling{index, memory, 0};
-  sum_.reset();
-  return {};
-}
-
-Status Writer::ask_for_more() {
-  const auto has = static_cast<std::uint32_t>(granted_.size()) + asked_;
-  if (2 * has > window_) return {};
-  const std::uint32_t wanted = window_ - has;
-  BACKSTAY_TRY(agent_->send(wire::More{version_, wanted}));
-  asked_ += wanted;
-  return {};
-}
-
-Status Writer::hand_over() {
-  if (!filling_) return {};
-  const Filling full = *std::exchange(filling_, std::nullopt);
-  const auto length = static_cast<std::uint32_t>(full.used);
-  BACKSTAY_TRY(agent_->send(
-      wire::Filled{version_, {{full.index, length, object_bytes_ - length, sum_.digest()}}}));
-  window_ = std::min(2 * window_, window_max);
-  failpoint("writer.filled");
-  return {};
-}
-
-// The next message of the agent, which may be the end of the version.
-Status Writer::receive() {
-  BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
-  if (const auto* outcome = std::get_if<wire::Captured>(&message)) {
-    if (outcome->version != version_) return {};
-    if (outcome->code != Code::ok) return Error(outcome->code, outcome->message);
-    captured_ = true;
-  } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {
-    if (grant->version != version_) return {};
-    granted_.insert(granted_.end(), grant->buffers.begin(), grant->buffers.end());
-    asked_ -= std::min(asked_, static_cast<std::uint32_t>(grant->buffers.size()));
-  }
-  return {};
+  return fill_.append(from.size(),
+                      [from](std::uint64_t at, std::span<std::byte> to, Checksum& sum) {
+                        copy_piece(to.data(), from.subspan(at, to.size()), sum);
+                        return Status();
+                      });
 }
 
 Result<VersionNumber> Writer::end(std::vector<format::CapturedFile> files) {
-  BACKSTAY_TRY(ready(/*begun=*/true));
+  BACKSTAY_TRY(ready(/*in_version=*/true));
   BACKSTAY_ASSIGN(const Buffer tail, tail_of(std::move(files), payload_bytes_));
   BACKSTAY_TRY(or_give_up(put_tail(tail)));
   BACKSTAY_TRY(or_give_up(finish()));
-  const VersionNumber version = version_;
-  forget();
+  const VersionNumber version = begun();
+  fill_.forget();
+  payload_bytes_ = 0;
   return version;
 }
 
@@ -241,24 +176,24 @@ Status Writer::put_tail(Bytes tail) {
 }
 
 Status Writer::finish() {
-  BACKSTAY_TRY(hand_over());
+  BACKSTAY_TRY(fill_.hand_over());
   failpoint("writer.end");
-  BACKSTAY_TRY(agent_->send(wire::Finish{version_, object_bytes_}));
+  BACKSTAY_TRY(agent_->send(wire::Finish{begun(), fill_.bytes()}));
   failpoint("writer.ended");
-  while (!captured_) BACKSTAY_TRY(receive());
-  return {};
+  while (true) {
+    BACKSTAY_ASSIGN(const bool captured, fill_.receive());
+    if (captured) return {};
+  }
 }
 
 Status Writer::abandon() {
-  if (!mark_.is_own()) return ready(/*begun=*/true);
-  if (version_ == 0) return {};
-  const VersionNumber version = version_;
-  forget();
-  return agent_->send(wire::Abandon{version});
+  if (!mark_.is_own()) return ready(/*in_version=*/true);
+  payload_bytes_ = 0;
+  return fill_.give_up();
 }
 
 Status Writer::wait(VersionNumber version, Level level, double timeout_s) {
-  BACKSTAY_TRY(ready(/*begun=*/false));
+  BACKSTAY_TRY(ready(/*in_version=*/false));
   const std::uint64_t deadline = deadline_in(timeout_s);
   BACKSTAY_TRY(agent_->send(wire::Await{version, level}));
   while (true) {
@@ -275,7 +210,7 @@ Status Writer::wait(VersionNumber version, Level level, double timeout_s) {
 }
 
 Status Writer::settle(const std::string& path, double timeout_s, std::string* kept) {
-  BACKSTAY_TRY(ready(/*begun=*/false));
+  BACKSTAY_TRY(ready(/*in_version=*/false));
   const std::uint64_t deadline = deadline_in(timeout_s);
   BACKSTAY_TRY(agent_->send(wire::BringHome{path}));
   while (true) {
@@ -296,7 +231,7 @@ Status Writer::settle(const std::string& path, double timeout_s, std::string* ke
 
 Status Writer::move(HeldVersion version, const std::string& from, const std::string& to,
                     std::uint64_t placed_ns) {
-  BACKSTAY_TRY(ready(/*begun=*/false));
+  BACKSTAY_TRY(ready(/*in_version=*/false));
   BACKSTAY_TRY(agent_->send(wire::MoveHome{version.number, version.run, from, to, placed_ns}));
   while (true) {
     BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
@@ -307,7 +242,7 @@ Status Writer::move(HeldVersion version, const std::string& from, const std::str
 }
 
 Status Writer::note(const wire::NoteWrites& written) {
-  BACKSTAY_TRY(ready(/*begun=*/false));
+  BACKSTAY_TRY(ready(/*in_version=*/false));
   return agent_->send(written);
 }
 

@@ -1,10 +1,10 @@
 // A process that is no rank hands the bytes of its files to the agent of its node, one version
 // after another (docs/protocol/agent.md, "Writers"; docs/format/files.md).
 //
-//   begin             a new version; the agent chooses its number
-//   append ...        the payload, in the order of writing: the table's extents name it by its
-//   offset end               table and footer behind it; the version is captured, or given up wait
-//   until the version has a level
+//   begin        a new version; the agent chooses its number
+//   append ...   the payload, in the order of writing: the table's extents name it by its offset
+//   end          table and footer behind it; the version is captured, or given up
+//   wait         until the version has a level
 //
 // One thread at a time. Nothing here prints, throws, ends the process, handles a signal or leaves
 // anything to be done at exit; descriptors close on exec. Works in a program without MPI, and that
@@ -18,19 +18,17 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "base/checksum.h"
 #include "base/config.h"
 #include "base/hold.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "client/connection.h"
 #include "client/fork_mark.h"
+#include "client/pool_fill.h"
 #include "client/start.h"
 #include "format/files.h"
 
@@ -64,7 +62,7 @@ class Writer {
   // already), too_large (no number is left), agent_lost.
   Status begin(std::uint64_t bytes = 0);
   // That was begun; 0: none is.
-  VersionNumber begun() const { return version_; }
+  VersionNumber begun() const { return fill_.version(); }
   // Copies `bytes` bytes behind those before. Blocks while the pool is full. After an error the
   // version is given up and abandon() is not needed; agent_lost: the writer is over.
   // Errors: state (none is begun), the agent's reason for giving it up (no_space, io ...),
@@ -106,37 +104,21 @@ class Writer {
   std::uint32_t number() const { return agent_->welcomed().writer; }
 
  private:
-  struct Filling {  // the buffer that is being filled
-    std::uint32_t index = 0;
-    std::span<std::byte> memory;
-    std::size_t used = 0;
-  };
+  static constexpr std::uint32_t buffers_max = 8;
   explicit Writer(std::unique_ptr<Connection> agent) : agent_(std::move(agent)) {}
 
-  Status ready(bool begun) const;
+  Status ready(bool in_version) const;
   // What is begun is given up where `done` is an error.
   Status or_give_up(Status done);
-  void forget();
-  Status open();
+  Status open(std::uint32_t asked);
   Status put(Bytes from);
   Status put_tail(Bytes tail);
-  Status next_buffer();
-  Status ask_for_more();
-  Status hand_over();
   Status finish();
-  Status receive();
 
   std::unique_ptr<Connection> agent_;
   ForkMark mark_;
-  VersionNumber version_ = 0;  // that was begun; 0: none
   std::uint64_t payload_bytes_ = 0;
-  std::uint64_t object_bytes_ = 0;  // handed over or in `filling_`
-  std::deque<std::uint32_t> granted_;
-  std::uint32_t asked_ = 0;   // buffers that were asked for and not granted yet
-  std::uint32_t window_ = 1;  // buffers to have or to have asked for
-  std::optional<Filling> filling_;
-  Checksum sum_;
-  bool captured_ = false;
+  PoolFill fill_{{buffers_max, /*asks_ahead=*/true, "writer.more", "writer.filled"}};
 };
 
 }  // namespace backstay::client
