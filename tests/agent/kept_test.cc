@@ -9,6 +9,7 @@
 #include "format/names.h"
 #include "harness.h"
 #include "io/posix.h"
+#include "refusing_tier.h"
 #include "tier/dir.h"
 
 namespace backstay::agent::testing {
@@ -60,17 +61,19 @@ class KeptTest : public ::testing::Test {
 
  protected:
   // Another agent on the same disk, and another run.
-  void open(RunId run) {
+  void open(RunId run, std::uint32_t ranks = 1) {
     job_.reset();
-    job_ = std::make_unique<JobHarness>(64, [this] {
+    job_ = std::make_unique<JobHarness>(64, [this]() -> Result<std::unique_ptr<tier::Tier>> {
       tier::DirOptions options;
       options.root = dir_;
-      return tier::open_dir_tier(
-          io::posix_filesystem(), [] { return io::make_ring(io::RingOptions{}, nullptr); },
-          options);
+      BACKSTAY_ASSIGN(auto disk,
+                      tier::open_dir_tier(
+                          io::posix_filesystem(),
+                          [] { return io::make_ring(io::RingOptions{}, nullptr); }, options));
+      return std::unique_ptr<tier::Tier>(std::make_unique<RefusingTier>(std::move(disk), trouble_));
     });
     job_->versions_kept = 1;
-    job_->join_all(1, run);
+    job_->join_all(ranks, run);
   }
   wire::Captured keep(const wire::Kept& kept, const Data& data) {
     job_->receive(0, kept);
@@ -91,6 +94,7 @@ class KeptTest : public ::testing::Test {
   }
 
   std::string dir_;
+  const std::shared_ptr<Warning> trouble_ = std::make_shared<Warning>();
   Data first_;
   std::unique_ptr<JobHarness> job_;
 };
@@ -112,6 +116,25 @@ TEST_F(KeptTest, ItIsCapturedOnceItIsLocal) {
   const Data second = joined(first_, 0, 1, pattern(2, 50));
   ASSERT_EQ(keep(chunks_of(2, 1, 0, 1), second).code, Code::ok);
   EXPECT_EQ(job_->job().level_of(2).level, Level::local) << "the pool does not hold all of it";
+}
+
+// The pool does not hold all of it, and what it has of it cannot be written.
+TEST_F(KeptTest, AVersionThatFailedBeforeARankKeptChunksOfABaseIsGivenUp) {
+  open(8, 2);
+  ASSERT_EQ(job_->capture(2, 2, [&](Rank) { return first_; }).code, Code::ok);
+  job_->wait_local(2);
+  trouble_->full = true;
+  job_->begin(0, 3, pattern(3, 50));
+  job_->run_until("failed", [&] { return job_->job().state().memory.at(3).failed.has_value(); });
+  const wire::Kept kept = chunks_of(3, 2, 0, 1);
+  job_->receive(1, kept);
+  job_->begin(1, 3, joined(first_, 0, 1, pattern(3, 50)), chunk);
+  job_->run_until("all sent", [&] { return job_->sent_all(0) && job_->sent_all(1); });
+  job_->end(0);
+  job_->end(1);
+  const wire::Captured answer = job_->captured(2);
+  EXPECT_EQ(answer.code, Code::no_space);
+  EXPECT_THAT(answer.message, HasSubstr("the disk is full"));
 }
 
 TEST_F(KeptTest, OfARunsVersionsTheOneThatThisAgentWroteLastMayBeABase) {

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "agent/checkpoint/older.h"
 #include "agent/disk/links.h"
 #include "base/failpoint.h"
-#include "base/log.h"
 #include "format/names.h"
 #include "format/segment.h"
 
@@ -149,8 +147,6 @@ Status Capture::start(VersionNumber version, std::uint64_t bytes) {
   }
   failpoint("capture.begin");
   output_.retry_failed();
-  state_.newest = version;
-  state_.record("capture_begin", {{"version", version}});
   filling_ = Filling{};
   filling_->version = version;
   // Ranks save about the same: a guess that costs nothing if it is wrong.
@@ -198,7 +194,7 @@ Status Capture::end(const RankLink& link, const wire::End& end) {
   }
   take_back(at->second.granted);
   at->second.ended = true;
-  RankCapture& capture = filling_version().captures[link.rank];
+  ObjectCapture& capture = filling_version().captures[link.rank];
   capture.end_ns = state_.clock.wall_ns();
   capture.stopped_ns = end.stopped_ns;
   capture.snapshot = end.snapshot;
@@ -254,31 +250,9 @@ void Capture::captured() {
   filling_.reset();
   failpoint("capture.captured");
   state_.send_to_all(wire::Captured{number, Code::ok, unreported_.take(state_)});
-  record_captured(version);
+  output_.record_captured(version);
   drop_superseded();
   state_.versions.changed(number);
-}
-
-void Capture::record_captured(const MemoryVersion& version) const {
-  nlohmann::json ranks = nlohmann::json::array();
-  std::uint64_t first_ns = UINT64_MAX;
-  for (const auto& [object, bytes] : version.object_bytes) {
-    const RankCapture& rank = version.captures.at(object.number);
-    first_ns = std::min(first_ns, rank.begin_ns);
-    ranks.push_back({{"rank", object.number},
-                     {"bytes", bytes},
-                     {"begin_ns", rank.begin_ns},
-                     {"end_ns", rank.end_ns}});
-    if (rank.stopped_ns == 0) continue;
-    ranks.back()["stopped_ns"] = rank.stopped_ns;
-    ranks.back()["by"] = rank.snapshot ? "fork" : "copy";
-  }
-  state_.record("captured",
-                {{"version", version.info.version},
-                 {"bytes", version.bytes()},
-                 {"chunks", version.chunks.size()},
-                 {"seconds", 1e-9 * static_cast<double>(version.captured_ns - first_ns)},
-                 {"ranks", std::move(ranks)}});
 }
 
 void Capture::drop_superseded() {
@@ -340,16 +314,12 @@ void Capture::abort(const Error& why) {
   const VersionNumber number = filling_->version;
   given_up_ = number;
   given_up_why_ = why;
-  spdlog::warn("version given up job={} version={} why=\"{}\"", state_.name, number, why.message());
-  state_.record("capture_failed",
-                {{"version", number}, {"code", code_name(why.code())}, {"why", why.message()}});
   for (auto& [rank, progress] : filling_->ranks) {
     if (!progress.granted.empty()) unanswered_[rank] = std::move(progress.granted);
   }
-  output_.give_up(number);
   filling_.reset();
   state_.send_to_all(wire::Captured{number, why.code(), why.message()});
-  state_.versions.changed(number);
+  output_.give_up(number, why);
 }
 
 // --- events of the store -----------------------------------------------------------------------

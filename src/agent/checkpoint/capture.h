@@ -102,7 +102,6 @@ class Capture {
   void all_ended();
   void captured();
   void drop_superseded();
-  void record_captured(const MemoryVersion& version) const;
   bool starved() const;
   void take_back(std::set<std::uint32_t>& buffers);
 

@@ -12,6 +12,8 @@
 namespace backstay::agent {
 
 MemoryVersion& VersionOutput::begin(VersionNumber number) {
+  state_.newest = number;
+  state_.record("capture_begin", {{"version", number}});
   MemoryVersion& version = state_.memory[number];
   version.info = {number,       state_.run,   state_.node,
                   state_.nodes, state_.ranks, state_.pool.buffer_bytes()};
@@ -65,7 +67,38 @@ void VersionOutput::seal(const MemoryVersion& version) {
   state_.store.post(std::move(seal));
 }
 
-void VersionOutput::give_up(VersionNumber number) {
+void VersionOutput::record_captured(const MemoryVersion& version) const {
+  nlohmann::json ranks = nlohmann::json::array();
+  nlohmann::json writers = nlohmann::json::array();
+  std::uint64_t first_ns = version.captured_ns;
+  for (const auto& [object, bytes] : version.object_bytes) {
+    const ObjectCapture& capture = version.captures.at(object);
+    first_ns = std::min(first_ns, capture.begin_ns);
+    const bool of_rank = object.owner == format::OwnerKind::rank;
+    nlohmann::json& one = (of_rank ? ranks : writers).emplace_back();
+    one = {{of_rank ? "rank" : "writer", object.number},
+           {"bytes", bytes},
+           {"begin_ns", capture.begin_ns},
+           {"end_ns", capture.end_ns}};
+    if (capture.stopped_ns == 0) continue;
+    one["stopped_ns"] = capture.stopped_ns;
+    one["by"] = capture.snapshot ? "fork" : "copy";
+  }
+  nlohmann::json fields{{"version", version.info.version},
+                        {"bytes", version.bytes()},
+                        {"chunks", version.chunks.size()},
+                        {"seconds", 1e-9 * static_cast<double>(version.captured_ns - first_ns)},
+                        {"ranks", std::move(ranks)}};
+  if (!writers.empty()) fields["writers"] = std::move(writers);
+  state_.record("captured", std::move(fields));
+}
+
+// `why` may be the version's own, so the version goes last.
+void VersionOutput::give_up(VersionNumber number, const Error& why) {
+  spdlog::warn("version given up job={} version={} why=\"{}\"", state_.name, number, why.message());
+  state_.record("capture_failed",
+                {{"version", number}, {"code", code_name(why.code())}, {"why", why.message()}});
+  state_.versions.changed(number);
   const auto found = state_.memory.find(number);
   if (found == state_.memory.end()) return;
   for (const HeldChunk& chunk : found->second.chunks) {

@@ -17,7 +17,8 @@ class VersionOutput {
  public:
   explicit VersionOutput(JobState& state) : state_(state) {}
 
-  // A new version in the pool, of the present run. Precondition: its number is new.
+  // A new version in the pool, of the present run. Precondition: its number is greater than all
+  // before.
   MemoryVersion& begin(VersionNumber number);
   // The store opens it. `bytes`: a guess of its length; `hoped_bytes`: another one, for which room
   // is reserved where there is some.
@@ -27,8 +28,10 @@ class VersionOutput {
                const wire::ChunkInPool& chunk);
   // Every byte is in the pool, or was. Precondition: it has not failed.
   void seal(const MemoryVersion& version);
+  // For the event log.
+  void record_captured(const MemoryVersion& version) const;
   // Nothing of it is kept.
-  void give_up(VersionNumber number);
+  void give_up(VersionNumber number, const Error& why);
 
   void on(const ChunkWritten& event);
   // True where the version is still in the pool: it has failed there.

@@ -96,13 +96,12 @@ Status Writers::open(ConnectionId connection, Member& writer, const wire::Open& 
   failpoint("writers.open");
   return_buffers(writer);
   retry();
-  const VersionNumber number = ++state_.newest;
-  state_.record("capture_begin", {{"version", number}});
-  output_.begin(number);
-  pin(number);
+  const VersionNumber number = state_.newest + 1;
   const format::ObjectId object(format::OwnerKind::writer, writer.number,
                                 format::ObjectKind::files);
-  open_[number] = {connection, object, 0, false, false, state_.clock.wall_ns()};
+  output_.begin(number).captures[object].begin_ns = state_.clock.wall_ns();
+  pin(number);
+  open_[number] = {.writer = connection, .object = object};
   writer.version = number;
   writer.wanted = std::min(open.buffers, wanted_max);
   writer.waits_since = ++asked_;
@@ -179,7 +178,7 @@ Status Writers::finish(Member& writer, const wire::Finish& finish) {
   return_buffers(writer);
   MemoryVersion& version = *state_.in_memory(finish.version);
   version.object_bytes[open->object] = finish.object_bytes;
-  version.captured_ns = state_.clock.wall_ns();
+  version.captured_ns = version.captures[open->object].end_ns = state_.clock.wall_ns();
   open->finished = true;
   last_bytes_ = finish.object_bytes;
   failpoint("writers.finish");
@@ -225,40 +224,21 @@ void Writers::captured(VersionNumber number) {
     at->second.version = 0;
     state_.outbox.send(open.writer, wire::Captured{number, Code::ok, ""});
   }
-  record_captured(version, open);
+  output_.record_captured(version);
   state_.versions.changed(number);
-}
-
-void Writers::record_captured(const MemoryVersion& version, const OpenVersionOf& open) const {
-  const std::uint64_t end_ns = version.captured_ns;
-  nlohmann::json writer{{"writer", open.object.number},
-                        {"bytes", version.bytes()},
-                        {"begin_ns", open.begun_ns},
-                        {"end_ns", end_ns}};
-  state_.record("captured",
-                {{"version", version.info.version},
-                 {"bytes", version.bytes()},
-                 {"chunks", version.chunks.size()},
-                 {"seconds", 1e-9 * static_cast<double>(end_ns - std::min(end_ns, open.begun_ns))},
-                 {"ranks", nlohmann::json::array()},
-                 {"writers", nlohmann::json::array({std::move(writer)})}});
 }
 
 // What the writer still holds stays its own until it answers.
 void Writers::give_up(VersionNumber number, const Error& why) {
   const auto node = open_.extract(number);
   not_home_.erase(number);
-  output_.give_up(number);
-  spdlog::warn("version given up job={} version={} why=\"{}\"", state_.name, number, why.message());
-  state_.record("capture_failed",
-                {{"version", number}, {"code", code_name(why.code())}, {"why", why.message()}});
   const ConnectionId connection = node.mapped().writer;
   if (const auto at = writers_.find(connection); at != writers_.end()) {
     at->second.version = 0;
     at->second.wanted = 0;
     state_.outbox.send(connection, wire::Captured{number, why.code(), why.message()});
   }
-  state_.versions.changed(number);
+  output_.give_up(number, why);
 }
 
 void Writers::local(const StoredVersion& stored) {

@@ -9,8 +9,7 @@
 // - A version is captured when its writer has finished it and every byte is in the pool; where the
 //   pool was too small to hold it whole, once it is local.
 // - A writer that disappears before it has finished takes its version with it. One that has
-// finished
-//   is not needed any more.
+//   finished is not needed any more.
 // - Versions hold different files: none takes another's place. One that could not be written stays
 //   in the pool and is tried again when a version is opened and when buffers are short.
 #pragma once
@@ -72,7 +71,6 @@ class Writers {
     std::uint64_t received_bytes = 0;
     bool in_store = false;  // the store has opened it
     bool finished = false;
-    std::uint64_t begun_ns = 0;
   };
 
   void pin(VersionNumber version);
@@ -86,7 +84,6 @@ class Writers {
   // The one that the writer has open and has not finished; null: none, or another one.
   OpenVersionOf* filling_of(const Member& writer, VersionNumber version);
   void captured(VersionNumber version);
-  void record_captured(const MemoryVersion& version, const OpenVersionOf& open) const;
   void give_up(VersionNumber version, const Error& why);
   void return_buffers(Member& writer);
   Member* next_to_grant();

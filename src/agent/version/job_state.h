@@ -40,8 +40,8 @@ struct OlderChunk {
   format::ChunkEntry chunk;  // its `need` is not set
 };
 
-// How a rank's object came into the pool.
-struct RankCapture {
+// How an object came into the pool.
+struct ObjectCapture {
   std::uint64_t begin_ns = 0, end_ns = 0;
   std::uint64_t stopped_ns = 0;  // of an unmodified program, if it was stopped
   bool snapshot = false;         // it ran on while its snapshot was copied
@@ -51,7 +51,7 @@ struct RankCapture {
 struct MemoryVersion {
   VersionInfo info;
   std::map<format::ObjectId, std::uint64_t> object_bytes;  // a rank alone: its regions
-  std::map<Rank, RankCapture> captures;
+  std::map<format::ObjectId, ObjectCapture> captures;
   std::vector<HeldChunk> chunks;
   std::shared_ptr<const PooledPart> part = {};  // once this node's part is on the disk
   void sealed(const Pool& pool, const format::Manifest& manifest,
