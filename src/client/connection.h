@@ -114,6 +114,19 @@ class Connection {
   bool given_up_ = false;
 };
 
+// Sends a question and drops messages until one answers it: an Answer for which is_it() is true.
+// Errors: those of send() and receive().
+template <typename Answer, typename IsIt>
+Result<Answer> ask(Connection& agent, const wire::Message& question, IsIt&& is_it,
+                   std::uint64_t deadline = no_deadline) {
+  BACKSTAY_TRY(agent.send(question));
+  while (true) {
+    BACKSTAY_ASSIGN(const wire::Message message, agent.receive(deadline));
+    const auto* answer = std::get_if<Answer>(&message);
+    if (answer != nullptr && is_it(*answer)) return *answer;
+  }
+}
+
 // Holds the sum of a chunk's bytes, as the agent handed them over, against the chunk's checksum.
 // Errors: corrupt, which names the bytes.
 Status expect_sum(const wire::ChunkInPool& chunk, std::uint64_t sum);

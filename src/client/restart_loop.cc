@@ -120,18 +120,11 @@ void RestartLoop::skip(const Version& version, const Error& why) {
                  : Error(code, "no version of the job can be brought back: " + text);
 }
 
-Result<wire::Candidate> RestartLoop::ask(const Version& below) {
-  BACKSTAY_TRY(agent_.send(wire::Candidates{below.number, below.run}));
-  while (true) {
-    BACKSTAY_ASSIGN(const wire::Message message, agent_.receive());
-    if (const auto* candidate = std::get_if<wire::Candidate>(&message)) return *candidate;
-  }
-}
-
 // The greatest of all ranks' offers. A number of 64 bits is compared in two halves, as the group's
 // numbers are signed.
 Result<std::optional<RestartLoop::Version>> RestartLoop::newest_below(const Version& below) {
-  const auto mine = ask(below);
+  const auto mine = ask<wire::Candidate>(agent_, wire::Candidates{below.number, below.run},
+                                         [](const wire::Candidate&) { return true; });
   BACKSTAY_TRY(group_.agree(mine.ok() ? Status() : Status(mine.error())));
   // An agent offers no more than the number of a version that it knows to be damaged.
   BACKSTAY_ASSIGN(const std::int64_t number,

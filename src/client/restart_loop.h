@@ -70,7 +70,6 @@ class RestartLoop {
   };
 
   Result<std::optional<Version>> newest_below(const Version& below);
-  Result<wire::Candidate> ask(const Version& below);
   bool is_passed_over(const Version& version) const;
   void tell_where_it_goes_on(const Version& version) const;
   Result<VersionNumber> none_left(bool& touched);

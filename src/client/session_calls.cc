@@ -24,14 +24,12 @@ Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionN
   if (agent_ == nullptr || !agent_->usable()) {
     return adopt(Error(Code::agent_lost, "the agent is gone")).error();
   }
-  BACKSTAY_TRY(adopt(agent_->send(question)));
-  while (true) {
-    auto message = agent_->receive(deadline);
-    if (!message.ok()) return adopt(message.error()).error();
-    const auto* answer = std::get_if<wire::LevelIs>(&*message);
-    if (answer == nullptr || answer->version != version) continue;
-    if (answer->code != Code::ok || answer->level >= least) return *answer;
-  }
+  const auto is_it = [&](const wire::LevelIs& now) {
+    return now.version == version && (now.code != Code::ok || now.level >= least);
+  };
+  auto answer = ask<wire::LevelIs>(*agent_, question, is_it, deadline);
+  if (!answer.ok()) return adopt(answer.error()).error();
+  return answer;
 }
 
 Status Session::count(const Status& outcome, std::optional<std::uint64_t> stood_still_ns) {

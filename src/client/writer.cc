@@ -130,16 +130,12 @@ Status Writer::begin(std::uint64_t bytes) {
 }
 
 Status Writer::open(std::uint32_t asked) {
-  BACKSTAY_TRY(agent_->send(wire::Open{asked}));
-  while (true) {
-    BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
-    const auto* opened = std::get_if<wire::Opened>(&message);
-    if (opened == nullptr) continue;  // of a version before
-    if (opened->code != Code::ok) return Error(opened->code, opened->message);
-    if (opened->version == 0) return Error(Code::protocol, "the agent begins a version 0");
-    fill_.begin(*agent_, opened->version, asked);
-    return {};
-  }
+  const auto any = [](const wire::Opened&) { return true; };
+  BACKSTAY_ASSIGN(const auto opened, ask<wire::Opened>(*agent_, wire::Open{asked}, any));
+  if (opened.code != Code::ok) return Error(opened.code, opened.message);
+  if (opened.version == 0) return Error(Code::protocol, "the agent begins a version 0");
+  fill_.begin(*agent_, opened.version, asked);
+  return {};
 }
 
 Status Writer::append(const void* data, std::size_t bytes) {
@@ -194,51 +190,43 @@ Status Writer::abandon() {
 
 Status Writer::wait(VersionNumber version, Level level, double timeout_s) {
   BACKSTAY_TRY(ready(/*in_version=*/false));
-  const std::uint64_t deadline = deadline_in(timeout_s);
-  BACKSTAY_TRY(agent_->send(wire::Await{version, level}));
-  while (true) {
-    const auto message = agent_->receive(deadline);
-    if (!message.ok() && message.error().code() == Code::timeout) {
-      return not_reached(version, level, timeout_s);
-    }
-    if (!message.ok()) return message.error();
-    const auto* answer = std::get_if<wire::LevelIs>(&*message);
-    if (answer == nullptr || answer->version != version) continue;
-    if (answer->level >= level) return {};
-    if (answer->code != Code::ok) return Error(answer->code, answer->message);
+  const auto is_it = [&](const wire::LevelIs& now) {
+    return now.version == version && (now.level >= level || now.code != Code::ok);
+  };
+  const auto answer =
+      ask<wire::LevelIs>(*agent_, wire::Await{version, level}, is_it, deadline_in(timeout_s));
+  if (!answer.ok() && answer.error().code() == Code::timeout) {
+    return not_reached(version, level, timeout_s);
   }
+  if (!answer.ok()) return answer.error();
+  return answer->level >= level ? Status() : Status(Error(answer->code, answer->message));
 }
 
 Status Writer::settle(const std::string& path, double timeout_s, std::string* kept) {
   BACKSTAY_TRY(ready(/*in_version=*/false));
-  const std::uint64_t deadline = deadline_in(timeout_s);
-  BACKSTAY_TRY(agent_->send(wire::BringHome{path}));
-  while (true) {
-    const auto message = agent_->receive(deadline);
-    if (!message.ok() && message.error().code() == Code::timeout) {
-      return Error(Code::timeout,
-                   fmt::format("{} not at its own path within {} s; it still may come there",
-                               path.empty() ? "a captured file is" : path + " is", timeout_s));
-    }
-    if (!message.ok()) return message.error();
-    const auto* answer = std::get_if<wire::AtHome>(&*message);
-    if (answer == nullptr || answer->path != path) continue;
-    if (answer->code != Code::ok) return Error(answer->code, answer->message);
-    if (kept != nullptr) *kept = answer->message;
-    return {};
+  const auto is_it = [&](const wire::AtHome& one) { return one.path == path; };
+  const auto answer =
+      ask<wire::AtHome>(*agent_, wire::BringHome{path}, is_it, deadline_in(timeout_s));
+  if (!answer.ok() && answer.error().code() == Code::timeout) {
+    return Error(Code::timeout,
+                 fmt::format("{} not at its own path within {} s; it still may come there",
+                             path.empty() ? "a captured file is" : path + " is", timeout_s));
   }
+  if (!answer.ok()) return answer.error();
+  if (answer->code != Code::ok) return Error(answer->code, answer->message);
+  if (kept != nullptr) *kept = answer->message;
+  return {};
 }
 
 Status Writer::move(HeldVersion version, const std::string& from, const std::string& to,
                     std::uint64_t placed_ns) {
   BACKSTAY_TRY(ready(/*in_version=*/false));
-  BACKSTAY_TRY(agent_->send(wire::MoveHome{version.number, version.run, from, to, placed_ns}));
-  while (true) {
-    BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
-    const auto* answer = std::get_if<wire::MovedHome>(&message);
-    if (answer == nullptr || answer->version != version.number || answer->to != to) continue;
-    return answer->code == Code::ok ? Status() : Status(Error(answer->code, answer->message));
-  }
+  const wire::MoveHome question{version.number, version.run, from, to, placed_ns};
+  BACKSTAY_ASSIGN(const auto answer,
+                  ask<wire::MovedHome>(*agent_, question, [&](const wire::MovedHome& one) {
+                    return one.version == version.number && one.to == to;
+                  }));
+  return answer.code == Code::ok ? Status() : Status(Error(answer.code, answer.message));
 }
 
 Status Writer::note(const wire::NoteWrites& written) {
