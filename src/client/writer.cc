@@ -18,19 +18,6 @@ namespace backstay::client {
 
 namespace {
 
-wire::Join join_message(const WriterSettings& settings) {
-  wire::Join join;
-  join.release = BACKSTAY_VERSION;
-  join.job = files_job_name(settings.job);
-  join.pid = ::getpid();
-  join.dir = settings.dir;
-  join.keep = settings.keep;
-  join.durable_dir = settings.durable_dir;
-  join.durable_keep = settings.durable_keep;
-  join.durable_bytes_per_s = settings.durable_bytes_per_s;
-  return join;
-}
-
 Error not_reached(VersionNumber version, Level level, double timeout_s) {
   return {Code::timeout,
           fmt::format("version {} of the captured files has not reached level {} within {} s; it "
@@ -74,19 +61,22 @@ Result<Buffer> tail_of(std::vector<format::CapturedFile> files, std::uint64_t pa
 }  // namespace
 
 WriterSettings writer_settings(const Config& config, const std::string& config_file) {
-  return {config.job.name,
-          agent_address(config, config_file),
-          config.storage.dir,
-          config.storage.keep,
-          config.durable.dir,
-          config.durable.keep,
-          config.durable.rate_limit_mib_s << 20};
+  wire::Join join;
+  join.release = BACKSTAY_VERSION;
+  join.job = files_job_name(config.job.name);
+  join.dir = config.storage.dir;
+  join.keep = config.storage.keep;
+  join.durable_dir = config.durable.dir;
+  join.durable_keep = config.durable.keep;
+  join.durable_bytes_per_s = config.durable.rate_limit_mib_s << 20;
+  return {agent_address(config, config_file), config.job.name, std::move(join)};
 }
 
 // What ended the first agent seldom ends a second one.
 Result<std::unique_ptr<Writer>> Writer::join(const WriterSettings& settings) {
   BACKSTAY_TRY(check_job_name(settings.job));
-  const wire::Message hello = join_message(settings);
+  wire::Join hello = settings.join;
+  hello.pid = ::getpid();
   bool died = false;
   auto agent = connect_or_start(settings.agent, hello, /*was_silent=*/false, died);
   if (!agent.ok() && died) agent = connect_or_start(settings.agent, hello, false, died);

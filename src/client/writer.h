@@ -35,13 +35,9 @@
 namespace backstay::client {
 
 struct WriterSettings {
-  std::string job;  // whose process it is: files_job_name() makes the name of the files' job
   AgentAddress agent;
-  std::string dir;  // absolute
-  std::uint32_t keep = 2;
-  std::string durable_dir;  // "": none
-  std::uint32_t durable_keep = 2;
-  std::uint64_t durable_bytes_per_s = 0;
+  std::string job;  // whose process it is
+  wire::Join join;  // to the job of its files, files_job_name()
 };
 // As a rank of the job `config.job.name` would have them; `config_file` is absolute, may be "".
 WriterSettings writer_settings(const Config& config, const std::string& config_file);

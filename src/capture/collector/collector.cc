@@ -10,7 +10,6 @@
 #include "base/folders.h"
 #include "base/log.h"
 #include "capture/collector/hand_in.h"
-#include "client/files_job.h"
 
 namespace backstay::files {
 
@@ -25,9 +24,9 @@ constexpr double note_every_s = 10;
 Collector::Collector(client::WriterSettings settings, std::unique_ptr<PendingList> list,
                      std::uint64_t memory_bytes_max)
     : writers_(settings),
-      job_(client::files_job_name(settings.job)),
+      job_(settings.join.job),
       folder_(parent_of(settings.agent.socket_path)),
-      store_(settings.dir + "/" + job_),
+      store_(settings.join.dir + "/" + job_),
       memory_bytes_max_(memory_bytes_max),
       list_(std::move(list)),
       home_([this] { run(); }) {}
