@@ -1,6 +1,7 @@
 // The functions of backstay.h: guard, session, code and message. Everything else is in session.cc.
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <exception>
@@ -30,34 +31,47 @@ using backstay::client::Group;
 using backstay::client::Session;
 using backstay::client::StreamSession;
 
-static_assert(BACKSTAY_ENONE == static_cast<int>(Code::none));
-static_assert(BACKSTAY_EAGAIN == static_cast<int>(Code::again));
-static_assert(BACKSTAY_ETIMEOUT == static_cast<int>(Code::timeout));
-static_assert(BACKSTAY_EINVALID == static_cast<int>(Code::invalid));
-static_assert(BACKSTAY_ESTATE == static_cast<int>(Code::state));
-static_assert(BACKSTAY_ECONFIG == static_cast<int>(Code::config));
-static_assert(BACKSTAY_EBUSY == static_cast<int>(Code::busy));
-static_assert(BACKSTAY_EUNSUPPORTED == static_cast<int>(Code::unsupported));
-static_assert(BACKSTAY_EDUPLICATE == static_cast<int>(Code::duplicate));
-static_assert(BACKSTAY_ETOOLARGE == static_cast<int>(Code::too_large));
-static_assert(BACKSTAY_EPROTOCOL == static_cast<int>(Code::protocol));
-static_assert(BACKSTAY_EPORT == static_cast<int>(Code::port_in_use));
-static_assert(BACKSTAY_EUNREACHABLE == static_cast<int>(Code::unreachable));
-static_assert(BACKSTAY_EFEWNODES == static_cast<int>(Code::few_nodes));
-static_assert(BACKSTAY_ENULL == static_cast<int>(Code::null));
-static_assert(BACKSTAY_ELONGPATH == static_cast<int>(Code::long_path));
-static_assert(BACKSTAY_EMISMATCH == static_cast<int>(Code::mismatch));
-static_assert(BACKSTAY_ERANKS == static_cast<int>(Code::rank_count));
-static_assert(BACKSTAY_ENOTFOUND == static_cast<int>(Code::not_found));
-static_assert(BACKSTAY_EIO == static_cast<int>(Code::io));
-static_assert(BACKSTAY_ENOSPACE == static_cast<int>(Code::no_space));
-static_assert(BACKSTAY_EPERMISSION == static_cast<int>(Code::permission));
-static_assert(BACKSTAY_EAGENT == static_cast<int>(Code::agent_lost));
-static_assert(BACKSTAY_ERANKLOST == static_cast<int>(Code::rank_lost));
-static_assert(BACKSTAY_ECORRUPT == static_cast<int>(Code::corrupt));
-static_assert(BACKSTAY_EFORMAT == static_cast<int>(Code::format));
-static_assert(BACKSTAY_ELOST == static_cast<int>(Code::lost));
-static_assert(BACKSTAY_EINTERNAL == static_cast<int>(Code::internal));
+struct NamedCode {
+  int number;
+  Code code;
+  const char* text;
+};
+constexpr NamedCode named_codes[] = {
+    {BACKSTAY_OK, Code::ok, "success"},
+    {BACKSTAY_ENONE, Code::none, "no version exists yet; start from the beginning"},
+    {BACKSTAY_EAGAIN, Code::again, "temporary; call again"},
+    {BACKSTAY_ETIMEOUT, Code::timeout, "the level was not reached in time; it still may be"},
+    {BACKSTAY_EINVALID, Code::invalid, "an argument is wrong"},
+    {BACKSTAY_ESTATE, Code::state, "a call out of order"},
+    {BACKSTAY_ECONFIG, Code::config, "the configuration is wrong"},
+    {BACKSTAY_EBUSY, Code::busy, "another run of a job of this name is alive"},
+    {BACKSTAY_EUNSUPPORTED, Code::unsupported, "this build or machine cannot do it"},
+    {BACKSTAY_EDUPLICATE, Code::duplicate, "the name is protected already"},
+    {BACKSTAY_ETOOLARGE, Code::too_large, "beyond a limit"},
+    {BACKSTAY_EPROTOCOL, Code::protocol, "agent and library are of different releases"},
+    {BACKSTAY_EPORT, Code::port_in_use, "the network port is in use"},
+    {BACKSTAY_EUNREACHABLE, Code::unreachable, "a node cannot be reached by its name or address"},
+    {BACKSTAY_EFEWNODES, Code::few_nodes, "too few nodes for the replicas or parity asked for"},
+    {BACKSTAY_ENULL, Code::null, "a pointer is NULL"},
+    {BACKSTAY_ELONGPATH, Code::long_path, "a path is longer than the system allows"},
+    {BACKSTAY_EMISMATCH, Code::mismatch, "a region is not what was saved"},
+    {BACKSTAY_ERANKS, Code::rank_count,
+     "saved by another number of ranks, and not fit for this one"},
+    {BACKSTAY_ENOTFOUND, Code::not_found, "no such version, rank or region"},
+    {BACKSTAY_EIO, Code::io, "the operating system refused a read or write"},
+    {BACKSTAY_ENOSPACE, Code::no_space, "the disk or quota is full"},
+    {BACKSTAY_EPERMISSION, Code::permission, "not allowed"},
+    {BACKSTAY_EAGENT, Code::agent_lost, "an agent died, cannot be started or cannot be reached"},
+    {BACKSTAY_ERANKLOST, Code::rank_lost,
+     "a rank died during the checkpoint; that version does not exist"},
+    {BACKSTAY_ECORRUPT, Code::corrupt, "bytes do not match their checksum"},
+    {BACKSTAY_EFORMAT, Code::format, "not a file of ours, or of a newer format"},
+    {BACKSTAY_ELOST, Code::lost, "more nodes are gone than replicas or parity make up for"},
+    {BACKSTAY_EINTERNAL, Code::internal, "a mistake inside of Backstay; please report it"},
+};
+static_assert(std::ranges::all_of(named_codes, [](const NamedCode& one) {
+  return one.number == static_cast<int>(one.code);
+}));
 static_assert(BACKSTAY_CAPTURED == static_cast<int>(backstay::Level::captured));
 static_assert(BACKSTAY_LOCAL == static_cast<int>(backstay::Level::local));
 static_assert(BACKSTAY_COMPLEX128 == static_cast<int>(backstay::format::ElementType::c128));
@@ -374,39 +388,10 @@ int backstay_abandon(void) {
 }
 
 const char* backstay_strerror(int error) {
-  switch (error) {
-    case BACKSTAY_OK: return "success";
-    case BACKSTAY_ENONE: return "no version exists yet; start from the beginning";
-    case BACKSTAY_EAGAIN: return "temporary; call again";
-    case BACKSTAY_ETIMEOUT: return "the level was not reached in time; it still may be";
-    case BACKSTAY_EINVALID: return "an argument is wrong";
-    case BACKSTAY_ESTATE: return "a call out of order";
-    case BACKSTAY_ECONFIG: return "the configuration is wrong";
-    case BACKSTAY_EBUSY: return "another run of a job of this name is alive";
-    case BACKSTAY_EUNSUPPORTED: return "this build or machine cannot do it";
-    case BACKSTAY_EDUPLICATE: return "the name is protected already";
-    case BACKSTAY_ETOOLARGE: return "beyond a limit";
-    case BACKSTAY_EPROTOCOL: return "agent and library are of different releases";
-    case BACKSTAY_EPORT: return "the network port is in use";
-    case BACKSTAY_EUNREACHABLE: return "a node cannot be reached by its name or address";
-    case BACKSTAY_EFEWNODES: return "too few nodes for the replicas or parity asked for";
-    case BACKSTAY_ENULL: return "a pointer is NULL";
-    case BACKSTAY_ELONGPATH: return "a path is longer than the system allows";
-    case BACKSTAY_EMISMATCH: return "a region is not what was saved";
-    case BACKSTAY_ERANKS: return "saved by another number of ranks, and not fit for this one";
-    case BACKSTAY_ENOTFOUND: return "no such version, rank or region";
-    case BACKSTAY_EIO: return "the operating system refused a read or write";
-    case BACKSTAY_ENOSPACE: return "the disk or quota is full";
-    case BACKSTAY_EPERMISSION: return "not allowed";
-    case BACKSTAY_EAGENT: return "an agent died, cannot be started or cannot be reached";
-    case BACKSTAY_ERANKLOST:
-      return "a rank died during the checkpoint; that version does not exist";
-    case BACKSTAY_ECORRUPT: return "bytes do not match their checksum";
-    case BACKSTAY_EFORMAT: return "not a file of ours, or of a newer format";
-    case BACKSTAY_ELOST: return "more nodes are gone than replicas or parity make up for";
-    case BACKSTAY_EINTERNAL: return "a mistake inside of Backstay; please report it";
-    default: return "not an error code of Backstay";
+  for (const NamedCode& one : named_codes) {
+    if (one.number == error) return one.text;
   }
+  return "not an error code of Backstay";
 }
 
 void backstay_name_program(const char* name) {
