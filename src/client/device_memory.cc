@@ -42,6 +42,11 @@ const DeviceMemory* DeviceMemory::find() {
   return driver;
 }
 
+const DeviceMemory* DeviceMemory::of(const void* data) {
+  const DeviceMemory* driver = data == nullptr ? nullptr : find();
+  return driver != nullptr && driver->owns(data) ? driver : nullptr;
+}
+
 bool DeviceMemory::load(void* library) {
   return look_up(library, "cuPointerGetAttribute", pointer_attribute_) &&
          look_up(library, "cuMemcpy", memcpy_) && look_up(library, "cuCtxPushCurrent_v2", push_) &&

@@ -17,6 +17,8 @@ class DeviceMemory {
  public:
   // The driver, once the process has it; nullptr before. Cheap; the answer "yes" is kept.
   static const DeviceMemory* find();
+  // The driver whose memory `data` is in; nullptr: it is the host's.
+  static const DeviceMemory* of(const void* data);
 
   // True for device and managed pointers: the CPU must not read them directly.
   bool owns(const void* data) const;

@@ -19,6 +19,10 @@ Status device_copy(void* to, const void* from, std::size_t bytes, const void* de
 }
 }  // namespace
 
+Place memory_at(void* data) {
+  return {static_cast<std::byte*>(data), DeviceMemory::of(data) != nullptr, -1};
+}
+
 void copy_piece(std::byte* to, Bytes from, Checksum& sum) {
   if (from.size() >= streamed_bytes_min) return sum.update_copy(to, from);
   std::memcpy(to, from.data(), from.size());

@@ -20,6 +20,9 @@ struct Place {
   bool in_host_memory() const { return data != nullptr && !on_device; }
 };
 
+// Memory of the program: the host's, or a GPU's.
+Place memory_at(void* data);
+
 // Copies to.size() bytes from `offset` of the place into pool memory and takes them into `sum`.
 // Host memory is read once. Errors: io, invalid (a file became shorter).
 Status copy_in(const Place& from, std::uint64_t offset, std::span<std::byte> to, Checksum& sum);

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <new>
 
-#include "client/device_memory.h"
+#include "client/place.h"
 #include "client/regions.h"
 
 namespace backstay::client {
@@ -42,10 +41,7 @@ Status fetch_region(Fetch& fetch, const std::string& name, void* data, std::size
   }
   BACKSTAY_TRY(fetch.range(region.offset, {copy.get(), bytes}));
   if (bytes == 0) return {};
-  const DeviceMemory* driver = DeviceMemory::find();
-  if (driver != nullptr && driver->owns(data)) return driver->copy(data, copy.get(), bytes, data);
-  std::memcpy(data, copy.get(), bytes);
-  return {};
+  return copy_out(memory_at(data), 0, {copy.get(), bytes}, /*sum=*/nullptr);
 }
 
 }  // namespace backstay::client

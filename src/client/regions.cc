@@ -87,8 +87,7 @@ Result<ProtectedRegion> describe_region(const char* name, void* data, const back
                     name));
   }
   region.data = static_cast<std::byte*>(data);
-  const DeviceMemory* driver = data == nullptr ? nullptr : DeviceMemory::find();
-  region.on_device = driver != nullptr && driver->owns(data);
+  region.on_device = DeviceMemory::of(data) != nullptr;
   return region;
 }
 

@@ -2,23 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <memory>
 #include <new>
 
 #include "client/device_memory.h"
+#include "client/place.h"
 
 namespace backstay::client {
-
-namespace {
-Status deliver(void* data, const std::byte* from, std::size_t bytes) {
-  if (bytes == 0) return {};
-  const DeviceMemory* driver = DeviceMemory::find();
-  if (driver != nullptr && driver->owns(data)) return driver->copy(data, from, bytes, data);
-  std::memcpy(data, from, bytes);
-  return {};
-}
-}  // namespace
 
 Result<Streams::Id> StreamSession::open(const std::string& name) {
   if (session_.regions_.find(name) != nullptr) {
@@ -29,11 +19,9 @@ Result<Streams::Id> StreamSession::open(const std::string& name) {
 }
 
 Status StreamSession::write(Streams::Id id, const void* data, std::size_t bytes) {
-  const DeviceMemory* driver = bytes == 0 ? nullptr : DeviceMemory::find();
-  const bool on_device = driver != nullptr && driver->owns(data);
-  if (on_device) BACKSTAY_TRY(driver->finish_work(data));
   // Only read: a place is a source or a target.
-  const Place from{const_cast<std::byte*>(static_cast<const std::byte*>(data)), on_device, -1};
+  const Place from = bytes == 0 ? Place() : memory_at(const_cast<void*>(data));
+  if (from.on_device) BACKSTAY_TRY(DeviceMemory::find()->finish_work(data));
   return session_.streams_.write(session_.agent_.get(), session_.newest_used_ + 1, id, from, bytes);
 }
 
@@ -94,7 +82,8 @@ Status StreamSession::read(VersionNumber version, const std::string& name, std::
   const Status read =
       session_.saved_streams_.read(place(version), *stream, offset, {copy.get(), bytes});
   BACKSTAY_TRY(session_.adopt(read));
-  return deliver(data, copy.get(), bytes);
+  if (bytes == 0) return {};
+  return copy_out(memory_at(data), 0, {copy.get(), bytes}, /*sum=*/nullptr);
 }
 
 Status StreamSession::read_whole(VersionNumber version, const std::string& name, void* data,
