@@ -62,6 +62,12 @@ Result<std::int64_t> Group::maximum(std::int64_t value) const {
   return -least;
 }
 
+Result<int> Group::first_rank_of(int node) const {
+  BACKSTAY_ASSIGN(const std::int64_t first, minimum(node == this->node() ? rank() : ranks()));
+  if (first < ranks()) return static_cast<int>(first);
+  return Error(Code::invalid, "group: no rank is on node " + std::to_string(node));
+}
+
 Status Group::agree(const Status& mine) const {
   BACKSTAY_ASSIGN(const std::int64_t gravest, maximum(weight(mine)));
   if (gravest == 0) return mine;

@@ -31,6 +31,8 @@ class Group {
   Status broadcast(void* data, std::size_t bytes, int root = 0) const;
   Result<std::int64_t> minimum(std::int64_t value) const;
   Result<std::int64_t> maximum(std::int64_t value) const;
+  // The lowest rank of a node. Errors: as minimum(), invalid (it has none).
+  Result<int> first_rank_of(int node) const;
 
   // The same outcome on all ranks: the gravest of their errors, in the words of one that has it. A
   // rank's own cause ranks above "a rank was lost" and "the agent was lost", which are its

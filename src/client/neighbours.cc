@@ -5,7 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 
 #include "base/domain.h"
 #include "base/machine.h"
@@ -58,17 +57,6 @@ std::string text_of(const std::array<char, size>& field) {
   return {field.data(), ::strnlen(field.data(), size)};
 }
 
-// The lowest of its ranks.
-Result<int> first_rank_of(const Group& group, int node) {
-  const std::int64_t mine =
-      group.node() == node ? group.rank() : std::numeric_limits<std::int32_t>::max();
-  BACKSTAY_ASSIGN(const std::int64_t first, group.minimum(mine));
-  if (first >= group.ranks()) {
-    return Error(Code::invalid, "group: no rank is on node " + std::to_string(node));
-  }
-  return static_cast<int>(first);
-}
-
 }  // namespace
 
 Result<std::string> agree_on_secret(const Group& group) {
@@ -105,7 +93,7 @@ Status introduce_agents(const Group& group, Connection& agent, const Config& con
   Status told;
   Reach reach;
   for (int node = 0; node < group.nodes(); ++node) {
-    BACKSTAY_ASSIGN(const int root, first_rank_of(group, node));
+    BACKSTAY_ASSIGN(const int root, group.first_rank_of(node));
     Card card = mine;
     BACKSTAY_TRY(group.broadcast(&card, sizeof card, root));
     BACKSTAY_TRY(reach.add(text_of(card.host), text_of(card.address)));  // the same on all ranks

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstring>
-#include <limits>
 
 #include "base/folders.h"
 
@@ -48,12 +47,10 @@ Status compare(const NodeSettings& mine, const NodeSettings& first) {
 Status compare_on_each_node(const Group& group, const NodeSettings& mine) {
   Status same;
   for (int node = 0; node < group.nodes(); ++node) {
-    const bool here = group.node() == node;
-    BACKSTAY_ASSIGN(const std::int64_t first,
-                    group.minimum(here ? group.rank() : std::numeric_limits<std::int32_t>::max()));
+    BACKSTAY_ASSIGN(const int first, group.first_rank_of(node));
     NodeSettings of_first = mine;
-    BACKSTAY_TRY(group.broadcast(&of_first, sizeof of_first, static_cast<int>(first)));
-    if (here) same = compare(mine, of_first);
+    BACKSTAY_TRY(group.broadcast(&of_first, sizeof of_first, first));
+    if (group.node() == node) same = compare(mine, of_first);
   }
   return group.agree(same);
 }
