@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "format/names.h"
 #include "format/segment.h"
+#include "store/catalog.h"
 #include "store/needed_segment.h"
 #include "store/part_writer.h"
 #include "store/records.h"
