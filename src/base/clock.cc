@@ -1,6 +1,9 @@
 #include "base/clock.h"
 
+#include <poll.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <limits>
 
@@ -29,6 +32,15 @@ const Clock& system_clock() {
 std::uint64_t deadline_in(double seconds) {
   if (!(seconds >= 0) || seconds > 1e9) return no_deadline;
   return system_clock().monotonic_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+}
+
+bool wait_readable(int descriptor, std::uint64_t deadline) {
+  pollfd look{descriptor, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&look, 1, milliseconds_until(deadline));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
 }
 
 int milliseconds_until(std::uint64_t deadline) {

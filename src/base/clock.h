@@ -21,6 +21,9 @@ const Clock& system_clock();
 inline constexpr std::uint64_t no_deadline = UINT64_MAX;
 // None for a negative time, or one over 30 years.
 std::uint64_t deadline_in(double seconds);
+// Waits until the descriptor can be read, or is at its end; false: not by then. A signal does not
+// end the wait.
+bool wait_readable(int descriptor, std::uint64_t deadline);
 // For poll(): rounded up, 0 once it is over, -1 for no_deadline.
 int milliseconds_until(std::uint64_t deadline);
 

@@ -1,7 +1,6 @@
 #include "client/start.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,17 +22,12 @@ enum class News { words, end, none };
 
 // Adds the agent's next words to `said`.
 News wait_for_news(const LaunchedAgent& agent, std::uint64_t deadline, std::string& said) {
-  for (;;) {
-    pollfd look{agent.said.get(), POLLIN, 0};
-    const int ready = ::poll(&look, 1, milliseconds_until(deadline));
-    if (ready == 0) return News::none;
-    if (ready < 0) continue;  // a signal
-    std::array<char, said_bytes_max> text{};
-    const ssize_t got = ::read(agent.said.get(), text.data(), text.size());
-    if (got <= 0) return News::end;
-    if (said.size() < said_bytes_max) said.append(text.data(), static_cast<std::size_t>(got));
-    return News::words;
-  }
+  if (!wait_readable(agent.said.get(), deadline)) return News::none;
+  std::array<char, said_bytes_max> text{};
+  const ssize_t got = ::read(agent.said.get(), text.data(), text.size());
+  if (got <= 0) return News::end;
+  if (said.size() < said_bytes_max) said.append(text.data(), static_cast<std::size_t>(got));
+  return News::words;
 }
 
 // The agent's own words, which exist even if its log could not be opened.

@@ -1,7 +1,6 @@
 #include "bin/commands/agent_process.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,13 +32,7 @@ Status send_signal(const Fd& process, int pid) {
 }
 
 Status wait_for_end(const Fd& process, int pid, double timeout_s) {
-  const std::uint64_t deadline = deadline_in(timeout_s);
-  pollfd ended{process.get(), POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&ended, 1, milliseconds_until(deadline));
-  } while (ready < 0);  // a signal
-  if (ready > 0) return {};
+  if (wait_readable(process.get(), deadline_in(timeout_s))) return {};
   return Error(Code::timeout,
                fmt::format("the agent, process {}, has not ended yet; it may still be writing "
                            "(--now gives up what is not on the disk)",

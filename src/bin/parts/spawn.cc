@@ -1,7 +1,6 @@
 #include "bin/parts/spawn.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -26,10 +25,8 @@ Result<std::string> read_all(int from, std::uint64_t deadline) {
   std::string text;
   std::array<char, 4096> bytes{};
   while (text.size() < text_bytes_max) {
-    pollfd waiting{from, POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, milliseconds_until(deadline));
-    if (ready == 0) return Error(Code::timeout, "no answer in time");
-    const ssize_t got = ready < 0 ? -1 : ::read(from, bytes.data(), bytes.size());
+    if (!wait_readable(from, deadline)) return Error(Code::timeout, "no answer in time");
+    const ssize_t got = ::read(from, bytes.data(), bytes.size());
     if (got == 0) break;
     if (got > 0) text.append(bytes.data(), static_cast<std::size_t>(got));
   }
@@ -47,12 +44,7 @@ int wait_for_end(pid_t pid) {
 // The same; kills a process that has not ended by then.
 int wait_for(pid_t pid, std::uint64_t deadline) {
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  pollfd waiting{process.get(), POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = process.valid() ? ::poll(&waiting, 1, milliseconds_until(deadline)) : 0;
-  } while (ready < 0 && errno == EINTR);
-  if (ready == 0) ::kill(pid, SIGKILL);
+  if (!process.valid() || !wait_readable(process.get(), deadline)) ::kill(pid, SIGKILL);
   return wait_for_end(pid);
 }
 

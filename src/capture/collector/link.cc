@@ -1,7 +1,6 @@
 #include "capture/collector/link.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -86,10 +85,8 @@ Status start_daemon(const std::string& program, const std::vector<std::string>& 
   std::string said;
   const std::uint64_t deadline = deadline_in(silence_ms_max / 1000.0);
   for (;;) {
-    pollfd look{started.said.get(), POLLIN, 0};
-    const int ready = ::poll(&look, 1, milliseconds_until(deadline));
-    if (ready == 0) return Error(Code::timeout, program + " does not answer");
-    if (ready < 0) continue;  // a signal
+    if (!wait_readable(started.said.get(), deadline))
+      return Error(Code::timeout, program + " does not answer");
     std::array<char, 1000> text{};
     const ssize_t got = ::read(started.said.get(), text.data(), text.size());
     if (got <= 0) break;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,13 +59,7 @@ bool end_daemon(const std::string& path, double timeout_s) {
   if (!process.valid() || !file.valid()) return true;
   if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return true;
   (void)::syscall(SYS_pidfd_send_signal, process.get(), SIGTERM, nullptr, 0);
-  const std::uint64_t deadline = deadline_in(timeout_s);
-  pollfd ended{process.get(), POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&ended, 1, milliseconds_until(deadline));
-  } while (ready < 0);  // a signal
-  return ready > 0;
+  return wait_readable(process.get(), deadline_in(timeout_s));
 }
 
 }  // namespace backstay::mount
