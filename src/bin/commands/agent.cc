@@ -60,7 +60,7 @@ Result<int> start(const Config& config, const AgentOptions& options) {
 
 Status end_agent_at_socket(const Config& config, const AgentOptions& options) {
   BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, options.timeout_s));
-  BACKSTAY_TRY(agent.shutdown(!options.now));
+  BACKSTAY_TRY(agent.tell(wire::Shutdown{!options.now}));
   return agent.wait_until_gone(options.timeout_s);
 }
 
@@ -162,7 +162,7 @@ Result<int> print_status(const Config& config, const AgentOptions& options) {
     return exit_agent;
   }
   if (!agent.ok()) return agent.error();
-  BACKSTAY_ASSIGN(const Json status, agent->status());
+  BACKSTAY_ASSIGN(const Json status, agent->ask(wire::Status{}));
   if (options.settings.json)
     print_json({{"running", true},
                 {"socket", wire::socket_path(config.agent.socket)},

@@ -40,15 +40,15 @@ Result<int> checkpoint(const CheckpointOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, options.timeout_s));
-  BACKSTAY_ASSIGN(const Json before, agent.status());
-  BACKSTAY_TRY(agent.request(job, options.stop));
+  BACKSTAY_ASSIGN(const Json before, agent.ask(wire::Status{}));
+  BACKSTAY_TRY(agent.tell(wire::Request{job, options.stop}));
   std::optional<Json> version;
   if (options.wait) {
     // The program may have another configuration; its namesake in our folder comes first.
     Json known = job_of(before, job, config.storage.dir);
     if (known.is_null()) known = job_of(before, job, "");
     const std::string dir = known.is_null() ? config.storage.dir : known.value("dir", "");
-    const std::uint64_t newest = newest_of(versions_of(before, job, dir));
+    const std::uint64_t newest = newest_of(versions_of(known));
     const Progress progress("waiting for a version of " + job, 0);
     BACKSTAY_ASSIGN(version,
                     agent.await_newer({job, dir, newest, options.level}, options.timeout_s));

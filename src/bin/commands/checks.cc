@@ -191,7 +191,7 @@ Finding check_socket(const Config& config) {
 Finding check_agent(const Config& config) {
   auto agent = AgentLink::connect(config);
   if (agent.ok()) {
-    const auto status = agent->status();
+    const auto status = agent->ask(wire::Status{});
     if (status.ok()) {
       const std::string release = status->value("release", "?");
       const std::string found =

@@ -41,7 +41,7 @@ constexpr int round_pause_ms = 250;
 Status tell_agent(const Config& config, const std::string& job, VersionNumber version, RunId run) {
   constexpr double patience_s = 5;
   BACKSTAY_ASSIGN(AgentLink link, AgentLink::connect(config, patience_s));
-  return link.copied(job, config.storage.dir, version, run);
+  return link.tell(wire::Copied{job, config.storage.dir, version, run});
 }
 
 Json round_json(const CopyKeeper::Round& round) {

@@ -56,13 +56,9 @@ struct InAgent {
 
 InAgent held_by_agent(const Config& config, const std::string& job) {
   InAgent held;
-  auto agent = AgentLink::connect(config);
-  if (!agent.ok()) return held;
-  const auto status = agent->status();
-  if (!status.ok()) return held;
-  const Json found = job_of(*status, job, config.storage.dir);
+  const Json found = job_in_agent(config, job, config.storage.dir);
   if (found.is_object()) held.ranks = found.value("connected", std::uint64_t{0});
-  for (const Json& version : versions_of(*status, job, config.storage.dir)) {
+  for (const Json& version : versions_of(found)) {
     const std::string level = version.value("level", "");
     const auto number = version.value("version", VersionNumber{0});
     held.versions.push_back(number);
@@ -122,7 +118,7 @@ class Release {
   // Errors: busy (the version is still needed), agent_lost (the agent does not answer).
   Status let_go(VersionNumber version) {
     if (agent_.ok()) {
-      Status status = agent_->forget(job_, dir_, version);
+      Status status = agent_->tell(wire::Forget{job_, dir_, version});
       if (status.ok() || status.error().code() != Code::not_found) return status;
     }
     if (lock_) return {};

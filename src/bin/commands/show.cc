@@ -201,7 +201,7 @@ Result<Copies> ask_for_copies(const Config& config, const std::string& dir, cons
                               VersionNumber version) {
   constexpr double patience_s = 5;
   BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, patience_s));
-  BACKSTAY_ASSIGN(const Json answer, agent.where(job, dir, version));
+  BACKSTAY_ASSIGN(const Json answer, agent.ask(wire::Where{job, dir, version}));
   return copies_of(answer);
 }
 

@@ -67,8 +67,7 @@ Action declare_status(CLI::App& app) {
       "Exit codes: 0 ok, 5 no agent runs");
   return [settings]() -> Result<int> {
     BACKSTAY_ASSIGN(const Config config, load(*settings));
-    BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config));
-    BACKSTAY_ASSIGN(nlohmann::ordered_json status, agent.status());
+    BACKSTAY_ASSIGN(nlohmann::ordered_json status, agent_status(config));
     add_rooms(status);
     if (settings->json)
       print_json(status);

@@ -43,7 +43,7 @@ class Watch {
       agent_.emplace(std::move(fresh));
       last_ns_ = 0;
     }
-    auto status = agent_->status();
+    auto status = agent_->ask(wire::Status{});
     if (!status.ok()) {
       agent_.reset();
       return status.error();

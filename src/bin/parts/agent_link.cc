@@ -1,7 +1,6 @@
 #include "bin/parts/agent_link.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -54,13 +53,20 @@ Result<AgentLink> AgentLink::connect(const Config& config, double patience_s) {
   return AgentLink(std::move(socket).value(), path, pid, patience_s);
 }
 
-Result<std::string> AgentLink::ask(const wire::Message& question) {
+Status AgentLink::tell(const wire::Message& question) {
   BACKSTAY_TRY(wire::send(socket_.get(), question));
-  return answer();
+  BACKSTAY_TRY(answer());
+  return {};
+}
+
+Result<Json> AgentLink::ask(const wire::Message& question) {
+  BACKSTAY_TRY(wire::send(socket_.get(), question));
+  BACKSTAY_ASSIGN(const std::string text, answer());
+  return parsed(text);
 }
 
 Result<std::string> AgentLink::answer() {
-  if (patience_s_ > remark_after_s && !readable_by(deadline_in(remark_after_s)))
+  if (patience_s_ > remark_after_s && !wait_readable(socket_.get(), deadline_in(remark_after_s)))
     remark(fmt::format("the agent (pid {}) has not answered yet; waiting {} s at most", pid_,
                        patience_s_));
   for (;;) {
@@ -84,31 +90,9 @@ Result<std::string> AgentLink::answer() {
   }
 }
 
-Result<Json> AgentLink::status() {
-  BACKSTAY_ASSIGN(const std::string text, ask(wire::Status{}));
-  return parsed(text);
-}
-
-Result<Json> AgentLink::where(const std::string& job, const std::string& dir,
-                              VersionNumber version) {
-  BACKSTAY_ASSIGN(const std::string text, ask(wire::Where{job, dir, version}));
-  return parsed(text);
-}
-
-Result<Json> AgentLink::end_ranks(const std::string& job, const std::string& dir, RunId run) {
-  BACKSTAY_ASSIGN(const std::string text, ask(wire::EndRanks{job, dir, run}));
-  return parsed(text);
-}
-
-Status AgentLink::copied(const std::string& job, const std::string& dir, VersionNumber version,
-                         RunId run) {
-  auto answer = ask(wire::Copied{job, dir, version, run});
-  return answer.ok() ? Status() : Status(answer.error());
-}
-
 Result<Json> AgentLink::await_newer(const wire::AwaitNewer& version, double timeout_s) {
   BACKSTAY_TRY(wire::send(socket_.get(), version));
-  if (!readable_by(deadline_in(timeout_s))) {
+  if (!wait_readable(socket_.get(), deadline_in(timeout_s))) {
     return Error(Code::timeout, fmt::format("no new version of {} is on the disk after {}; "
                                             "`backstay status` says why an unmodified program "
                                             "is not saved, another one answers at its next "
@@ -119,19 +103,9 @@ Result<Json> AgentLink::await_newer(const wire::AwaitNewer& version, double time
   return parsed(text);
 }
 
-Status AgentLink::request(const std::string& job, bool stop) {
-  auto answer = ask(wire::Request{job, stop});
-  return answer.ok() ? Status() : Status(answer.error());
-}
-
-Status AgentLink::forget(const std::string& job, const std::string& dir, VersionNumber version) {
-  auto answer = ask(wire::Forget{job, dir, version});
-  return answer.ok() ? Status() : Status(answer.error());
-}
-
-Status AgentLink::shutdown(bool drain) {
-  auto answer = ask(wire::Shutdown{drain});
-  return answer.ok() ? Status() : Status(answer.error());
+Result<Json> agent_status(const Config& config, double patience_s) {
+  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, patience_s));
+  return agent.ask(wire::Status{});
 }
 
 Json job_of(const Json& status, const std::string& job, const std::string& dir) {
@@ -140,43 +114,25 @@ Json job_of(const Json& status, const std::string& job, const std::string& dir) 
   return nullptr;
 }
 
-std::vector<Json> versions_of(const Json& status, const std::string& job, const std::string& dir) {
-  const Json found = job_of(status, job, dir);
-  return found.is_null() ? std::vector<Json>{} : found.value("versions", std::vector<Json>{});
+Json job_in_agent(const Config& config, const std::string& job, const std::string& dir,
+                  double patience_s) {
+  const auto status = agent_status(config, patience_s);
+  return status.ok() ? job_of(*status, job, dir) : Json();
 }
 
-bool AgentLink::readable_by(std::uint64_t deadline) const {
-  pollfd waiting{socket_.get(), POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&waiting, 1, milliseconds_until(deadline));
-  } while (ready < 0);  // a signal
-  return ready > 0;
+std::vector<Json> versions_of(const Json& job) {
+  return job.is_null() ? std::vector<Json>{} : job.value("versions", std::vector<Json>{});
 }
-
-namespace {
-
-// Its jobs are locked until then.
-bool ends_by(const wire::PeerProcess& process, std::uint64_t deadline) {
-  if (!process.process.valid()) return true;
-  pollfd ended{process.process.get(), POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&ended, 1, milliseconds_until(deadline));
-  } while (ready < 0);  // a signal
-  return ready > 0;
-}
-
-}  // namespace
 
 Status AgentLink::wait_until_gone(double timeout_s) {
   const std::uint64_t deadline = deadline_in(timeout_s);
+  // Its jobs are locked until it has ended.
   const wire::PeerProcess process = wire::process_of_peer(socket_.get());
   Status last;
-  while (readable_by(deadline)) {
+  while (wait_readable(socket_.get(), deadline)) {
     const auto received = wire::receive(socket_.get());
     if (!received.ok() && received.error().code() != Code::again) {
-      if (ends_by(process, deadline)) return last;
+      if (!process.process.valid() || wait_readable(process.process.get(), deadline)) return last;
       break;
     }
     if (!received.ok()) continue;

@@ -23,29 +23,15 @@ class AgentLink {
   // one), protocol, permission.
   static Result<AgentLink> connect(const Config& config, double patience_s = answer_timeout_s);
 
-  Result<nlohmann::ordered_json> status();
-  // Errors: not_found (the agent does not know the job).
-  Status request(const std::string& job, bool stop);
-  // The nodes that have the files of a version on their disks (docs/protocol/agent.md).
-  // Errors: not_found (not known there).
-  Result<nlohmann::ordered_json> where(const std::string& job, const std::string& dir,
-                                       VersionNumber version);
-  // No restart takes the version any more; it may be removed.
-  // Errors: not_found (the job is not open there), busy (the agent still needs it; the message says
-  // for what).
-  Status forget(const std::string& job, const std::string& dir, VersionNumber version);
-  // Another host has a copy of a version of captured files, synced.
-  // Errors: not_found (the job or the version is not there).
-  Status copied(const std::string& job, const std::string& dir, VersionNumber version, RunId run);
-  // Ends the ranks of that run that are connected there.
-  // Errors: not_found (there are none), busy (they are of another run).
-  Result<nlohmann::ordered_json> end_ranks(const std::string& job, const std::string& dir,
-                                           RunId run);
+  // The answer to a question of the page. Errors: not_found (the agent does not know the job or the
+  // version, or has no ranks of it), busy (Forget: it still needs the version, and says for what;
+  // EndRanks: they are of another run), protocol.
+  Result<nlohmann::ordered_json> ask(const wire::Message& question);
+  // The same where the answer says no more than that it is done.
+  Status tell(const wire::Message& question);
   // Blocks until the version is there (as in status), at most `timeout_s`. Errors: io (it failed),
   // not_found (the job is not open there, or was closed), timeout.
   Result<nlohmann::ordered_json> await_newer(const wire::AwaitNewer& version, double timeout_s);
-  // With `drain` the agent brings captured versions to the disk first.
-  Status shutdown(bool drain);
   // Blocks until the agent has closed the connection and has ended, at most `timeout_s`. Errors:
   // timeout, io (versions were lost; the message names them).
   Status wait_until_gone(double timeout_s);
@@ -53,9 +39,7 @@ class AgentLink {
  private:
   AgentLink(Fd socket, std::string path, int pid, double patience_s)
       : socket_(std::move(socket)), path_(std::move(path)), pid_(pid), patience_s_(patience_s) {}
-  Result<std::string> ask(const wire::Message& question);
   Result<std::string> answer();
-  bool readable_by(std::uint64_t deadline) const;
 
   Fd socket_;
   std::string path_;
@@ -63,10 +47,16 @@ class AgentLink {
   double patience_s_;
 };
 
+// The status of this node's agent. Errors: as those of connect().
+Result<nlohmann::ordered_json> agent_status(const Config& config,
+                                            double patience_s = answer_timeout_s);
 // A job in the agent's status, the one in the folder `dir` ("": in any); null if there is none.
 nlohmann::ordered_json job_of(const nlohmann::ordered_json& status, const std::string& job,
                               const std::string& dir);
-std::vector<nlohmann::ordered_json> versions_of(const nlohmann::ordered_json& status,
-                                                const std::string& job, const std::string& dir);
+// The same of this node's agent; null also if none answers.
+nlohmann::ordered_json job_in_agent(const Config& config, const std::string& job,
+                                    const std::string& dir, double patience_s = answer_timeout_s);
+// The versions of such a job; none where it is null.
+std::vector<nlohmann::ordered_json> versions_of(const nlohmann::ordered_json& job);
 
 }  // namespace backstay::bin

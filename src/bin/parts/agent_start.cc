@@ -15,8 +15,7 @@ Result<RunningAgent> ensure_agent(const Config& config, const std::string& confi
   const bool fresh = !wire::connect_to(address.socket_path).ok();
   if (fresh) BACKSTAY_TRY(client::start_agent(address, deadline_in(patience_s)));
   // It listens; does it work?
-  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, patience_s));
-  BACKSTAY_ASSIGN(const nlohmann::ordered_json status, agent.status());
+  BACKSTAY_ASSIGN(const nlohmann::ordered_json status, agent_status(config, patience_s));
   return RunningAgent{fresh, status.value("pid", 0), address.socket_path};
 }
 

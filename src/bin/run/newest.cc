@@ -32,11 +32,7 @@ Newest newest_in(Config config, const std::string& dir, const std::string& job, 
 
 Newest newest_in_memory(const Config& config, const std::string& job) {
   Newest newest;
-  auto agent = AgentLink::connect(config);
-  if (!agent.ok()) return newest;
-  const auto status = agent->status();
-  if (!status.ok()) return newest;
-  for (const Json& version : versions_of(*status, job, config.storage.dir)) {
+  for (const Json& version : versions_of(job_in_agent(config, job, config.storage.dir))) {
     if (version.value("level", "") != "captured" || !version.value("error", "").empty()) continue;
     take(newest, {version.value("version", VersionNumber{0}),
                   version.value("captured_ns", std::uint64_t{0}), "in the agent's memory"});
@@ -56,13 +52,11 @@ Newest newest_of(const std::string& listing) {
   return newest;
 }
 
-// From an agent's status.
+// From a job of an agent's status.
 // The age of the refusal was measured before now, so one of this attempt is never older than it.
-std::string refusal_of(const Json& status, const Config& config, const std::string& job,
-                       std::uint64_t began_ns) {
+std::string refusal_of(const Json& job, std::uint64_t began_ns) {
   const double seconds = static_cast<double>(system_clock().monotonic_ns() - began_ns) * 1e-9;
-  const Json found = job_of(status, job, config.storage.dir);
-  const Json refused = found.is_object() ? found.value("refused", Json()) : Json();
+  const Json refused = job.is_object() ? job.value("refused", Json()) : Json();
   if (!refused.is_object() || refused.value("age_s", seconds + 1) > seconds) return "";
   return refused.value("why", "what was saved does not fit");
 }
@@ -71,13 +65,12 @@ std::string refusal_of(const Json& status, const Config& config, const std::stri
 
 std::string refusal_since(const Config& config, const std::string& job, std::uint64_t began_ns,
                           const RunHosts* hosts) {
-  auto agent = AgentLink::connect(config);
-  const auto here = agent.ok() ? agent->status() : Result<Json>(agent.error());
-  std::string why = here.ok() ? refusal_of(*here, config, job, began_ns) : "";
+  const std::string& dir = config.storage.dir;
+  std::string why = refusal_of(job_in_agent(config, job, dir), began_ns);
   if (!why.empty() || hosts == nullptr) return why;
   for (const std::string& answer : hosts->ask({"status", "--json"}, hosts_asked)) {
     const Json status = Json::parse(answer, nullptr, false);
-    if (status.is_object() && why.empty()) why = refusal_of(status, config, job, began_ns);
+    if (status.is_object() && why.empty()) why = refusal_of(job_of(status, job, dir), began_ns);
   }
   return why;
 }

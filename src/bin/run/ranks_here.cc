@@ -27,13 +27,6 @@ Result<RunId> run_of(const std::string& text) {
   return run;
 }
 
-// The job's status; null: no agent answers, or it does not know the job.
-Json job_here(const Config& config, const std::string& job) {
-  auto agent = AgentLink::connect(config, answer_s);
-  const auto status = agent.ok() ? agent->status() : Result<Json>(agent.error());
-  return status.ok() ? job_of(*status, job, config.storage.dir) : Json();
-}
-
 bool has_ranks(const Json& found) {
   return found.is_object() && !found.value("processes", Json::array()).empty();
 }
@@ -44,7 +37,7 @@ Json wait_for_end(const Config& config, const std::string& job, const std::strin
                   double patience_s) {
   const std::uint64_t deadline = deadline_in(patience_s);
   for (;;) {
-    Json found = job_here(config, job);
+    Json found = job_in_agent(config, job, config.storage.dir, answer_s);
     const bool meant = run.empty() || (found.is_object() && found.value("run", "") == run);
     if (!has_ranks(found) || !meant) return nullptr;
     if (system_clock().monotonic_ns() >= deadline) return found;
@@ -66,7 +59,7 @@ Json ranks_here(const Config& config, const std::string& job) {
 Result<Json> end_ranks_here(const Config& config, const std::string& job, const std::string& run) {
   BACKSTAY_ASSIGN(const RunId number, run_of(run));
   BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, answer_s));
-  const auto answer = agent.end_ranks(job, config.storage.dir, number);
+  const auto answer = agent.ask(wire::EndRanks{job, config.storage.dir, number});
   if (!answer.ok() && answer.error().code() == Code::not_found)  // those of other hosts were first
     return Json{{"ended", Json::array()}, {"left", Json::array()}};
   if (!answer.ok()) return answer.error();

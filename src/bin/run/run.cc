@@ -95,9 +95,7 @@ void give_agents_of_its_own(Config& config) {
 // Refuses a job that an agent serves which our program will not use: that agent's lock would refuse
 // each rank.
 Status refuse_served(const Config& config, const std::string& job) {
-  auto agent = AgentLink::connect(config);
-  const auto status = agent.ok() ? agent->status() : Result<nlohmann::ordered_json>(agent.error());
-  if (status.ok() && !job_of(*status, job, "").is_null()) return {};
+  if (!job_in_agent(config, job, "").is_null()) return {};
   const Status unlocked = store::check_unlocked(config.storage.dir, job);
   if (unlocked.ok()) return {};
   return Error(unlocked.error().code(),

@@ -252,7 +252,7 @@ bool Runner::ask(bool stop) const {
     return !hosts_->ask(words, 1).empty();
   }
   auto agent = AgentLink::connect(config_);
-  return agent.ok() && agent->request(job_, stop).ok();
+  return agent.ok() && agent->tell(wire::Request{job_, stop}).ok();
 }
 
 void Runner::ask_for_checkpoint() const {

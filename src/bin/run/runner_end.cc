@@ -28,10 +28,7 @@ constexpr double hang_up_s = 1;  // for the other ends of the lines to hosts
 void Runner::say_what_is_not_saved() const {
   constexpr double patience_s = 2;
   if (hosts_ && !hosts_->starts_here()) return;
-  auto agent = AgentLink::connect(config_, patience_s);
-  const auto status = agent.ok() ? agent->status() : Result<Json>(agent.error());
-  if (!status.ok()) return;
-  for (const Json& version : versions_of(*status, job_, "")) {
+  for (const Json& version : versions_of(job_in_agent(config_, job_, "", patience_s))) {
     const std::string error = version.value("error", "");
     if (version.value("level", "") != "captured" || error.empty()) continue;
     say("not_saved",
@@ -51,11 +48,7 @@ FirstDue Runner::first_due() const {
 // Ranks of one of our runs were the last that connected to the agent: its log tells of them, or
 // will. Else null.
 Json Runner::our_run(double patience_s) const {
-  auto agent = AgentLink::connect(config_, patience_s);
-  if (!agent.ok()) return nullptr;
-  const auto status = agent->status();
-  if (!status.ok()) return nullptr;
-  Json job = job_of(*status, job_, config_.storage.dir);
+  Json job = job_in_agent(config_, job_, config_.storage.dir, patience_s);
   if (!job.is_object()) return nullptr;
   const RunId run = std::strtoull(job.value("run", "0").c_str(), nullptr, 16);
   return run != 0 && launch_of(run) == options_.launch ? job : Json(nullptr);
@@ -113,12 +106,9 @@ bool Runner::files_are_home() {
 // Why no version of captured files of this command is on the disk; "": it made one without an
 // error, which may not be listed yet. Nothing: it made none.
 std::optional<std::string> Runner::why_no_files_version() const {
-  auto agent = AgentLink::connect(config_);
-  const auto status = agent.ok() ? agent->status() : Result<Json>(agent.error());
-  if (!status.ok()) return std::nullopt;
   std::optional<std::string> made;
   const std::string files = client::files_job_name(job_);
-  for (const Json& version : versions_of(*status, files, config_.storage.dir)) {
+  for (const Json& version : versions_of(job_in_agent(config_, files, config_.storage.dir))) {
     if (version.value("captured_ns", std::uint64_t{0}) < first_began_ns_) continue;
     made = version.value("error", "");
     if (!made->empty()) return made;
