@@ -24,12 +24,10 @@ using Handle = typename HandleOf<Type>::type;
 // Real handles and values that this library itself uses.
 inline uint64_t world() { return 0x44000000; }
 inline uint64_t self() { return 0x44000001; }
-inline uint64_t no_datatype() { return 0x0c000000; }
 inline uint64_t byte() { return 0x4c00010d; }
+inline uint64_t packed() { return 0x4c00010f; }
 inline uint64_t uint64() { return 0x4c00083e; }
 inline uint64_t max() { return 0x58000001; }
-inline uint64_t no_info() { return 0x1c000000; }
-inline uint64_t no_error_handler() { return 0x14000000; }
 inline uint64_t errors_are_fatal() { return 0x54000000; }
 inline uint64_t errors_return() { return 0x54000001; }
 // What the standard leaves open: in which order attributes are copied, whether MPI_Comm_dup takes
@@ -38,8 +36,6 @@ inline constexpr bool copies_last_first = true;
 inline constexpr bool copies_hints = false;
 inline constexpr bool copies_error_handler = false;
 inline constexpr int undefined = -32766;
-inline constexpr int root = -3;
-inline constexpr int proc_null = -1;
 inline constexpr int keyval_invalid = 0x24000000;
 inline bool is_win_base(int keyval) { return keyval == 0x66000001; }
 inline bool is_win_size(int keyval) { return keyval == 0x66000003; }
@@ -59,12 +55,19 @@ enum : uint32_t { made_null = 0, made_before = 1, made_direct = 2, made_indirect
 inline constexpr uint32_t index_mask = 0x03ffffff;
 inline uint32_t made(uint32_t handle) { return handle >> 30; }
 
-// Handles of ours are marked as MPICH marks those beyond its first blocks. MPICH numbers messages
-// as requests; so do we, so that the number says what it is to a reader.
+// MPICH numbers messages as requests; so do we, so that the number says what it is to a reader.
+template <Class Type>
+constexpr uint64_t null() {
+  return Type == Class::file
+             ? 0
+             : static_cast<uint64_t>(Type == Class::message ? Class::request : Type) << 26;
+}
+
+// Handles of ours are marked as MPICH marks those beyond its first blocks.
 template <Class Type>
 uint32_t number_of(const Slot* slot) {
-  constexpr auto type = static_cast<uint32_t>(Type == Class::message ? Class::request : Type);
-  return made_indirect << 30 | type << 26 | static_cast<uint32_t>(slot - slots);
+  return made_indirect << 30 | static_cast<uint32_t>(null<Type>()) |
+         static_cast<uint32_t>(slot - slots);
 }
 
 // Null where the handle is no slot's.
@@ -139,17 +142,8 @@ inline uint64_t bytes_of(const Status& status) {
 }
 inline bool is_ignored(const void* status) { return reinterpret_cast<uint64_t>(status) <= 1; }
 inline constexpr int any_source = -2;
+inline constexpr int any_tag = -1;
 inline constexpr int process_null = -1;
 inline constexpr int error_in_status = 17;
-
-enum class Known { world, self, byte, packed, errors_return, request_null, message_none };
-inline uint64_t known(Known what) {
-  constexpr uint32_t all[] = {0x44000000, 0x44000001, 0x4c00010d, 0x4c00010f,
-                              0x54000001, 0x2c000000, 0x6c000000};
-  return all[static_cast<int>(what)];
-}
-inline uint64_t null_message() { return 0x2c000000; }
-inline bool is_world(uint32_t handle) { return handle == 0x44000000; }
-inline bool is_self(uint32_t handle) { return handle == 0x44000001; }
 
 }  // namespace backstay::mpi::abi

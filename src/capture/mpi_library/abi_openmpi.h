@@ -6,9 +6,8 @@
 
 extern "C" {
 extern char ompi_mpi_comm_world[], ompi_mpi_comm_self[], ompi_mpi_byte[], ompi_mpi_uint64_t[];
-extern char ompi_mpi_packed[], ompi_request_null[], ompi_message_no_proc[];
-extern char ompi_mpi_op_max[], ompi_mpi_datatype_null[], ompi_mpi_info_null[];
-extern char ompi_mpi_errhandler_null[], ompi_mpi_errors_are_fatal[], ompi_mpi_errors_return[];
+extern char ompi_mpi_packed[], ompi_mpi_op_max[];
+extern char ompi_mpi_errors_are_fatal[], ompi_mpi_errors_return[];
 }
 
 namespace backstay::mpi::abi {
@@ -24,12 +23,10 @@ using Handle = Slot*;
 inline uint64_t real_of(const char* object) { return *reinterpret_cast<const uint64_t*>(object); }
 inline uint64_t world() { return real_of(ompi_mpi_comm_world); }
 inline uint64_t self() { return real_of(ompi_mpi_comm_self); }
-inline uint64_t no_datatype() { return real_of(ompi_mpi_datatype_null); }
 inline uint64_t byte() { return real_of(ompi_mpi_byte); }
+inline uint64_t packed() { return real_of(ompi_mpi_packed); }
 inline uint64_t uint64() { return real_of(ompi_mpi_uint64_t); }
 inline uint64_t max() { return real_of(ompi_mpi_op_max); }
-inline uint64_t no_info() { return real_of(ompi_mpi_info_null); }
-inline uint64_t no_error_handler() { return real_of(ompi_mpi_errhandler_null); }
 inline uint64_t errors_are_fatal() { return real_of(ompi_mpi_errors_are_fatal); }
 inline uint64_t errors_return() { return real_of(ompi_mpi_errors_return); }
 // What the standard leaves open: in which order attributes are copied, whether MPI_Comm_dup takes
@@ -38,8 +35,6 @@ inline constexpr bool copies_last_first = false;
 inline constexpr bool copies_hints = true;
 inline constexpr bool copies_error_handler = true;
 inline constexpr int undefined = -32766;
-inline constexpr int root = -4;
-inline constexpr int proc_null = -2;
 inline constexpr int keyval_invalid = -1;
 inline int own_keyval_in_c(int keyval) { return keyval; }
 inline bool is_win_base(int keyval) { return keyval == 7; }
@@ -78,8 +73,13 @@ uint64_t real(Slot* handle) {
 }
 
 template <Class Type>
+uint64_t null() {
+  return null_handle[static_cast<uint32_t>(Type)];
+}
+
+template <Class Type>
 bool is_null(uint64_t real) {
-  return real == null_handle[static_cast<uint32_t>(Type)];
+  return real == null<Type>();
 }
 
 template <Class Type>
@@ -112,20 +112,8 @@ struct Status {
 inline uint64_t bytes_of(const Status& status) { return status.bytes; }
 inline bool is_ignored(const void* status) { return status == nullptr; }
 inline constexpr int any_source = -1;
+inline constexpr int any_tag = -1;
 inline constexpr int process_null = -2;
 inline constexpr int error_in_status = 18;
-
-enum class Known { world, self, byte, packed, errors_return, request_null, message_none };
-inline uint64_t known(Known what) {
-  char* const all[] = {ompi_mpi_comm_world, ompi_mpi_comm_self,     ompi_mpi_byte,
-                       ompi_mpi_packed,     ompi_mpi_errors_return, ompi_request_null,
-                       ompi_message_no_proc};
-  return reinterpret_cast<Slot*>(all[static_cast<int>(what)])->real;
-}
-inline uint64_t null_message() { return null_handle[static_cast<uint32_t>(Class::message)]; }
-inline bool is_world(Slot* handle) {
-  return reinterpret_cast<char*>(handle) == ompi_mpi_comm_world;
-}
-inline bool is_self(Slot* handle) { return reinterpret_cast<char*>(handle) == ompi_mpi_comm_self; }
 
 }  // namespace backstay::mpi::abi

@@ -1,18 +1,18 @@
 #include "capture/mpi_library/absent.h"
 
 #include <stdio.h>
-#include <unistd.h>
+
+#include "capture/mpi_library/slots.h"
 
 namespace backstay::mpi {
 
 void end_at_absent(const char* name) {
   char text[256];
-  const int bytes = snprintf(text, sizeof text,
-                             "backstay: the program has called %s, which --transparent does not "
-                             "support; run it without --transparent\n",
-                             name);
-  if (bytes > 0) (void)!write(2, text, static_cast<size_t>(bytes));
-  _exit(126);
+  snprintf(text, sizeof text,
+           "the program has called %s, which --transparent does not support; run it without "
+           "--transparent",
+           name);
+  end_program(text);
 }
 
 extern "C" {

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/renew.h"
@@ -41,29 +40,11 @@ void renew_time() {
   shift = (now > told ? now : told) - real;
 }
 
-uint64_t world() {
-  if (!abi::handles_are_pointers) return 0x44000000;
-  void* const find = reinterpret_cast<void*>(lower::table().find);
-  return call_address<uint64_t>(find, "ompi_mpi_comm_world");
-}
-
 Place find_place() {
   Place place;
-  const uint64_t comm = world();
-  call<int>(index_MPI_Comm_rank, comm, &place.rank);
-  call<int>(index_MPI_Comm_size, comm, &place.ranks);
+  call<int>(index_MPI_Comm_rank, abi::world(), &place.rank);
+  call<int>(index_MPI_Comm_size, abi::world(), &place.ranks);
   return place;
-}
-
-[[noreturn]] void end(const char* text) {
-  (void)!write(2, text, __builtin_strlen(text));
-  _exit(126);
-}
-
-void check_build() {
-  const lower::Table& table = lower::table();
-  if (table.functions_count == functions_count && table.functions_sum == sum_of_names()) return;
-  end("backstay: backstay-lower and this MPI library are of different builds of Backstay\n");
 }
 
 void check_place() {
@@ -71,23 +52,29 @@ void check_place() {
   if (place.rank == saved.rank && place.ranks == saved.ranks) return;
   char text[256];
   snprintf(text, sizeof text,
-           "backstay: cannot restart: rank %d of %d was saved, and MPI has started this process as "
-           "rank %d of %d\n",
+           "cannot restart: rank %d of %d was saved, and MPI has started this process as "
+           "rank %d of %d",
            saved.rank, saved.ranks, place.rank, place.ranks);
-  end(text);
+  end_program(text);
 }
 
 void initialize() {
   int provided = 0;
   const int result = call_as_job(index_MPI_Init_thread, 0, 0, static_cast<uint64_t>(level),
                                  reinterpret_cast<uint64_t>(&provided));
-  if (result != 0) end("backstay: cannot restart: MPI_Init_thread has failed\n");
+  if (result != 0) end_program("cannot restart: MPI_Init_thread has failed");
   if (provided < level) {
-    end("backstay: cannot restart: this MPI gives the program fewer threads than the one before\n");
+    end_program("cannot restart: this MPI gives the program fewer threads than the one before");
   }
 }
 
 }  // namespace
+
+void check_build() {
+  const lower::Table& table = lower::table();
+  if (table.functions_count == functions_count && table.functions_sum == sum_of_names()) return;
+  end_program("backstay-lower and this MPI library are of different builds of Backstay");
+}
 
 void note_start(int provided) {
   phase = Phase::initialized;

@@ -5,6 +5,8 @@
 
 namespace backstay::mpi {
 
+// Ends the process where the lower half is not of this build.
+void check_build();
 // MPI_Init or MPI_Init_thread has returned success, with this level; MPI_Finalize has.
 void note_start(int level);
 void note_end();

@@ -52,14 +52,6 @@ class Expected {
 // --- of a group
 // -----------------------------------------------------------------------------------
 
-Kept<int> ranks_of(const Members& members) {
-  Kept<int> ranks{};
-  for (const Run& run : members.runs) {
-    for (int i = 0; i < length(run); ++i) ranks.add(run.first + i * run.stride);
-  }
-  return ranks;
-}
-
 // Its place there; negative: it is no member.
 int place_of(int rank, const int* all, int count) {
   for (int i = 0; i < count; ++i) {
@@ -78,9 +70,8 @@ bool is_within(const Kept<int>& ranks, const Communicator& of) {
 
 // Members in MPI_COMM_WORLD; none: MPI itself says what is wrong, or that this rank has no part.
 Kept<int> known_members(Comm comm, Group group) {
-  const Slot* slot = abi::slot_of<Class::group>(group);
   const Communicator* in = communicator_of(comm);
-  const auto* made = slot != nullptr ? static_cast<GroupMade*>(made_of(slot)) : nullptr;
+  const auto* made = static_cast<GroupMade*>(made_of<Class::group>(group));
   if (in == nullptr || made == nullptr || made->members.is_foreign ||
       communicator(comm)->is_inter) {
     return {};
@@ -124,10 +115,6 @@ struct Side {
   int tag;  // of both leaders
 };
 
-bool has(const Communicator* comm, int rank) {
-  return comm != nullptr && rank >= 0 && rank < comm->size;
-}
-
 class Between {
  public:
   Between(const Communicator& local, int leader, int tag)
@@ -156,7 +143,7 @@ class Between {
 bool Between::agree(int leader, int tag) {
   meeting_.gather();
   if (is_leader() && leader >= 0) {
-    const Side own{fresh_number(), local_.size, tag};
+    Side own{fresh_number(), local_.size, tag};
     exchange(leader, tag, &own, sizeof own, &side_, sizeof side_);
     if (own.number < side_.number) side_.number = own.number;
   }

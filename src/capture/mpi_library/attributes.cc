@@ -10,60 +10,33 @@ namespace backstay::mpi {
 namespace {
 
 // Where the attributes of an object are; null: it is none of MPI's.
-Kept<Attribute>* attributes_of(abi::Handle<Class::comm> handle, Tag<Class::comm> /*class*/) {
-  CommunicatorMade* made = communicator(handle);
-  return made != nullptr ? &made->attributes : nullptr;
-}
-Kept<Attribute>* attributes_of(abi::Handle<Class::datatype> handle,
-                               Tag<Class::datatype> /*class*/) {
-  Made* made = datatype(handle);
-  return made != nullptr ? &made->attributes : nullptr;
-}
-Kept<Attribute>* attributes_of(abi::Handle<Class::win> handle, Tag<Class::win> /*class*/) {
-  const Slot* slot = abi::slot_of<Class::win>(handle);
-  return slot != nullptr && made_of(slot) != nullptr ? &made_of(slot)->attributes : nullptr;
-}
-
 template <Class Type>
-struct Functions;
-template <>
-struct Functions<Class::comm> {
-  enum : uint32_t {
-    set = index_MPI_Comm_set_attr,
-    get = index_MPI_Comm_get_attr,
-    remove = index_MPI_Comm_delete_attr,
-    raise = index_MPI_Comm_call_errhandler
-  };
-};
-template <>
-struct Functions<Class::datatype> {
-  enum : uint32_t {
-    set = index_MPI_Type_set_attr,
-    get = index_MPI_Type_get_attr,
-    remove = index_MPI_Type_delete_attr,
-    raise = index_MPI_Comm_call_errhandler
-  };
-};
-template <>
-struct Functions<Class::win> {
-  enum : uint32_t {
-    set = index_MPI_Win_set_attr,
-    get = index_MPI_Win_get_attr,
-    remove = index_MPI_Win_delete_attr,
-    raise = index_MPI_Win_call_errhandler
-  };
-};
+Kept<Attribute>* attributes_of(abi::Handle<Type> handle) {
+  Made* made = nullptr;
+  if constexpr (Type == Class::comm) {
+    made = communicator(handle);
+  } else if constexpr (Type == Class::datatype) {
+    made = datatype(handle);
+  } else {
+    made = made_of<Type>(handle);
+  }
+  return made != nullptr ? &made->attributes : nullptr;
+}
 
-// Types have no error handler: that of MPI_COMM_WORLD.
-uint64_t judge(abi::Handle<Class::comm> handle, Tag<Class::comm> /*class*/) {
-  return abi::real<Class::comm>(handle);
-}
-uint64_t judge(abi::Handle<Class::datatype> /*handle*/, Tag<Class::datatype> /*class*/) {
-  return abi::world();
-}
-uint64_t judge(abi::Handle<Class::win> handle, Tag<Class::win> /*class*/) {
-  return abi::real<Class::win>(handle);
-}
+// Numbers of functions. Types have no error handler: that of MPI_COMM_WORLD.
+struct Functions {
+  uint32_t set, get, remove, raise;
+};
+template <Class>
+constexpr Functions functions;
+#define BACKSTAY_FUNCTIONS(class, Class_, judge)                    \
+  template <>                                                       \
+  constexpr Functions functions<Class::class> = {                   \
+      index_MPI_##Class_##_set_attr, index_MPI_##Class_##_get_attr, \
+      index_MPI_##Class_##_delete_attr, index_MPI_##judge##_call_errhandler};
+BACKSTAY_FUNCTIONS(comm, Comm, Comm)
+BACKSTAY_FUNCTIONS(datatype, Type, Comm)
+BACKSTAY_FUNCTIONS(win, Win, Win)
 
 uint32_t place_of_keyval(const Kept<Attribute>& all, int keyval) {
   uint32_t at = 0;
@@ -74,9 +47,9 @@ uint32_t place_of_keyval(const Kept<Attribute>& all, int keyval) {
 template <Class Type>
 int set(abi::Handle<Type> handle, int keyval, void* value, Given given = Given::pointer) {
   const InCall in_call;
-  Kept<Attribute>* all = attributes_of(handle, Tag<Type>());
+  Kept<Attribute>* all = attributes_of<Type>(handle);
   if (all == nullptr || find_keyval(Type, keyval) == nullptr) {  // MPI names the mistake
-    return inside(Functions<Type>::set, abi::real<Type>(handle), abi::keyval_invalid, value);
+    return inside(functions<Type>.set, abi::real<Type>(handle), abi::keyval_invalid, value);
   }
   const uint32_t at = place_of_keyval(*all, keyval);
   if (at == all->count) {
@@ -93,13 +66,13 @@ int set(abi::Handle<Type> handle, int keyval, void* value, Given given = Given::
 template <Class Type>
 int remove(abi::Handle<Type> handle, int keyval) {
   const InCall in_call;
-  Kept<Attribute>* all = attributes_of(handle, Tag<Type>());
+  Kept<Attribute>* all = attributes_of<Type>(handle);
   const uint32_t at = all != nullptr ? place_of_keyval(*all, keyval) : 0;
   if (all == nullptr || at == all->count) {
     const bool is_known = all != nullptr && find_keyval(Type, keyval) != nullptr;
     // Nothing is there to be deleted: MPICH is silent about that.
     if (is_known && !abi::handles_are_pointers) return 0;
-    return inside(Functions<Type>::remove, abi::real<Type>(handle), abi::keyval_invalid);
+    return inside(functions<Type>.remove, abi::real<Type>(handle), abi::keyval_invalid);
   }
   const int refused = call_delete<Type>(handle, (*all)[at]);
   if (refused != 0) return raise_error<Type>(handle, refused);
@@ -128,7 +101,7 @@ void* own_value(int keyval, int value) {
 template <Class Type>
 int get_own(abi::Handle<Type> handle, int keyval, void* value, void* flag, Given as) {
   if (as != Given::pointer) keyval = abi::own_keyval_in_c(keyval);
-  const int result = inside(Functions<Type>::get, abi::real<Type>(handle), keyval, value, flag);
+  const int result = inside(functions<Type>.get, abi::real<Type>(handle), keyval, value, flag);
   if (as != Given::pointer && result == 0 && *static_cast<int*>(flag) != 0) {
     auto* number = static_cast<int64_t*>(value);  // now it is where the number is
     if (Type == Class::win && abi::is_win_base(keyval)) return 0;
@@ -147,9 +120,9 @@ template <Class Type>
 int get(abi::Handle<Type> handle, int keyval, void* value, void* flag, Given as = Given::pointer) {
   const InCall in_call;
   if (!is_keyval_of_program(keyval)) return get_own<Type>(handle, keyval, value, flag, as);
-  const Kept<Attribute>* all = attributes_of(handle, Tag<Type>());
+  const Kept<Attribute>* all = attributes_of<Type>(handle);
   if (all == nullptr || find_keyval(Type, keyval) == nullptr) {
-    return inside(Functions<Type>::get, abi::real<Type>(handle), abi::keyval_invalid, value, flag);
+    return inside(functions<Type>.get, abi::real<Type>(handle), abi::keyval_invalid, value, flag);
   }
   const uint32_t at = place_of_keyval(*all, keyval);
   *static_cast<int*>(flag) = at < all->count ? 1 : 0;
@@ -164,7 +137,8 @@ int get(abi::Handle<Type> handle, int keyval, void* value, void* flag, Given as 
 
 template <Class Type>
 int raise_error(abi::Handle<Type> handle, int code) {
-  inside(Functions<Type>::raise, judge(handle, Tag<Type>()), code);
+  inside(functions<Type>.raise, Type == Class::datatype ? abi::world() : abi::real<Type>(handle),
+         code);
   return code;
 }
 
@@ -212,15 +186,6 @@ void renew_own_values() {
   }
 }
 
-#define BACKSTAY_INSTANCES(type)                                                              \
-  template int copy_attributes<Class::type>(abi::Handle<Class::type>, const Kept<Attribute>&, \
-                                            Kept<Attribute>&);                                \
-  template int delete_attributes<Class::type>(abi::Handle<Class::type>, Kept<Attribute>&);    \
-  template int raise_error<Class::type>(abi::Handle<Class::type>, int);
-BACKSTAY_INSTANCES(comm)
-BACKSTAY_INSTANCES(datatype)
-BACKSTAY_INSTANCES(win)
-
 extern "C" {
 
 // MPI_Attr_put, _get and _delete are the same under names of MPI 1.
@@ -245,7 +210,7 @@ BACKSTAY_ATTRIBUTES(MPI_Win_set_attr, MPI_Win_get_attr, MPI_Win_delete_attr, win
 int PMPI_Win_free(void* win) {
   const InCall in_call;
   const auto handle = *static_cast<abi::Handle<Class::win>*>(win);
-  Kept<Attribute>* all = attributes_of(handle, Tag<Class::win>());
+  Kept<Attribute>* all = attributes_of<Class::win>(handle);
   const int refused = all != nullptr ? delete_attributes<Class::win>(handle, *all) : 0;
   if (refused != 0) return raise_error<Class::win>(handle, refused);
   InOut<Class::win> win_(win);
@@ -255,10 +220,6 @@ int PMPI_Win_free(void* win) {
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Win_free)
-
-}  // extern "C"
-
-extern "C" {
 
 // For Fortran: values are numbers, of 8 bytes where they are given back. The names are MPICH's.
 #define BACKSTAY_NUMBERS(name, class)                                                   \
@@ -275,5 +236,14 @@ BACKSTAY_NUMBERS(Type, datatype)
 BACKSTAY_NUMBERS(Win, win)
 
 }  // extern "C"
+
+#define BACKSTAY_INSTANCES(type)                                                              \
+  template int copy_attributes<Class::type>(abi::Handle<Class::type>, const Kept<Attribute>&, \
+                                            Kept<Attribute>&);                                \
+  template int delete_attributes<Class::type>(abi::Handle<Class::type>, Kept<Attribute>&);    \
+  template int raise_error<Class::type>(abi::Handle<Class::type>, int);
+BACKSTAY_INSTANCES(comm)
+BACKSTAY_INSTANCES(datatype)
+BACKSTAY_INSTANCES(win)
 
 }  // namespace backstay::mpi

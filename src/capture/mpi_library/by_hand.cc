@@ -49,22 +49,19 @@ Degrees peers_of(Comm comm) {
 
 // Of a communicator with a topology. Without one MPI refuses the call itself.
 Degrees degrees_of(Comm comm) {
-  constexpr int cartesian = abi::handles_are_pointers ? 1 : 2;
-  constexpr int graph = abi::handles_are_pointers ? 2 : 1;
-  constexpr int distributed = 3;
   const uint64_t real = abi::real<Class::comm>(comm);
   Degrees degrees;
   int kind = -1;
   int own = 0;
   int weighted = 0;
   inside(index_MPI_Topo_test, real, &kind);
-  if (kind == distributed) {
+  if (kind == abi::distributed_graph) {
     inside(index_MPI_Dist_graph_neighbors_count, real, &degrees.in, &degrees.out, &weighted);
-  } else if (kind == graph) {
+  } else if (kind == abi::graph) {
     inside(index_MPI_Comm_rank, real, &own);
     inside(index_MPI_Graph_neighbors_count, real, own, &degrees.in);
     degrees.out = degrees.in;
-  } else if (kind == cartesian) {
+  } else if (kind == abi::cartesian) {
     inside(index_MPI_Cartdim_get, real, &degrees.in);
     degrees.out = degrees.in *= 2;
   }
@@ -90,7 +87,7 @@ void* kept_types(const void* first, int64_t count) {
 constexpr uint64_t in_place = abi::handles_are_pointers ? 1 : ~0ULL;
 int64_t sent(const void* buffer, int64_t count) { return word(buffer) == in_place ? 0 : count; }
 
-Comm predefined_world() { return abi::predefined<Class::comm>(abi::known(abi::Known::world)); }
+Comm predefined_world() { return abi::predefined<Class::comm>(abi::world()); }
 
 int begun(int result) {
   const InCall in_call;

@@ -90,13 +90,6 @@ template <typename Result = int, typename... Argument>
   return call_with<Result>(fs, index, argument...);
 }
 
-// Any function of the lower half.
-template <typename Result, typename... Argument>
-[[gnu::always_inline]] inline Result call_address(void* function, Argument... argument) {
-  const InCall in_call;
-  return call_inside<Result>(function, argument...);
-}
-
 template <typename Result, typename... Argument>
 [[gnu::always_inline]] inline Result call(uint32_t index, Argument... argument) {
   const InCall in_call;

@@ -76,10 +76,6 @@ void read_shape(uint64_t comm, CommunicatorMade& made) {
   made.handler = handler_of(comm);
 }
 
-bool is_foreign(const CommunicatorMade& made) {
-  return made.local.is_foreign || made.remote.is_foreign;
-}
-
 // --- calls
 // -----------------------------------------------------------------------------------------
 
@@ -145,25 +141,20 @@ int duplicate_later(CommHandle parent, uint64_t real, const Hints& hints, void* 
 int end(uint32_t index, void* comm) {
   auto* handle = static_cast<CommHandle*>(comm);
   const Collective ending(*handle);
-  const Slot* slot = abi::slot_of<Class::comm>(*handle);
-  if (slot != nullptr && made_of(slot) != nullptr) {
-    const int refused = delete_attributes<Class::comm>(*handle, made_of(slot)->attributes);
+  const bool is_made = abi::slot_of<Class::comm>(*handle) != nullptr;
+  if (Made* made = made_of<Class::comm>(*handle)) {
+    const int refused = delete_attributes<Class::comm>(*handle, made->attributes);
     if (refused != 0) return raise_error<Class::comm>(*handle, refused);
   }
   const Communicator* known = communicator_of(*handle);
-  if (known != nullptr && slot != nullptr && known->number != 0) {
+  if (known != nullptr && is_made && known->number != 0) {
     beside(index_MPI_Barrier, abi::real<Class::comm>(*handle));
   }
-  if (slot != nullptr) count_freed(*handle);
+  if (is_made) count_freed(*handle);
   InOut<Class::comm> comm_(comm);
   const int result = beside(index, comm_.place());
   comm_.put();
   return result;
-}
-
-uint64_t real_of_own(const ErrorHandler& handler) {
-  const bool is_set = handler.made != nullptr || handler.own != decltype(handler.own){};
-  return is_set ? real_handler(handler) : abi::errors_are_fatal();
 }
 
 }  // namespace
@@ -173,7 +164,7 @@ uint64_t fresh_number() {
   return (static_cast<uint64_t>(own_world_rank()) << 32) + first_number + numbers_given++;
 }
 
-uint64_t real_handler_of(CommHandle handle) { return real_of_own(communicator(handle)->handler); }
+uint64_t real_handler_of(CommHandle handle) { return communicator(handle)->real_handler(); }
 
 CommunicatorMade* communicator(CommHandle handle) {
   const Slot* slot = abi::slot_of<Class::comm>(handle);
@@ -195,7 +186,7 @@ Made* describe_communicator(uint64_t real, uint64_t number) {
 
 Made* describe_communicator(uint64_t real) {
   auto* made = static_cast<CommunicatorMade*>(describe_communicator(real, 0));
-  if (!is_foreign(*made)) {
+  if (!made->is_foreign()) {
     made->number = made->is_inter ? agree_between(real) : agree(real);
   }
   return made;
@@ -211,16 +202,19 @@ void clear_communicator(Made* made) {
   unuse(one->handler.made);
 }
 
+void furnish(const CommunicatorMade& made, uint64_t real) {
+  if (made.name != nullptr) inside(index_MPI_Comm_set_name, real, made.name);
+  if (made.hints.count != 0) {
+    uint64_t hints = make_info(made.hints);
+    inside(index_MPI_Comm_set_info, real, hints);
+    inside(index_MPI_Info_free, &hints);
+  }
+  inside(index_MPI_Comm_set_errhandler, real, made.real_handler());
+}
+
 void renew_own_communicators() {
   for (CommunicatorMade& one : own) {
-    const uint64_t real = &one == &own[0] ? abi::world() : abi::self();
-    if (one.name != nullptr) inside(index_MPI_Comm_set_name, real, one.name);
-    if (one.hints.count != 0) {
-      uint64_t hints = make_info(one.hints);
-      inside(index_MPI_Comm_set_info, real, hints);
-      inside(index_MPI_Info_free, &hints);
-    }
-    inside(index_MPI_Comm_set_errhandler, real, real_of_own(one.handler));
+    furnish(one, &one == &own[0] ? abi::world() : abi::self());
   }
 }
 

@@ -22,6 +22,12 @@ struct CommunicatorMade : Made {
   // waited for.
   uint64_t number;
   uint32_t duplicates;  // made without blocking
+
+  bool is_foreign() const { return local.is_foreign || remote.is_foreign; }
+  uint64_t real_handler() const {
+    const bool is_set = handler.made != nullptr || handler.own != decltype(handler.own){};
+    return is_set ? handler.real() : abi::errors_are_fatal();
+  }
 };
 
 // Of two numbers: <0, 0, >0.
@@ -39,6 +45,8 @@ uint64_t real_handler_of(abi::Handle<Class::comm> handle);
 
 // All, in an order that is the same at each rank. Collective over MPI_COMM_WORLD.
 void renew_communicators();
+// Gives a real communicator the name, hints and error handler that the descriptor has.
+void furnish(const CommunicatorMade& made, uint64_t real);
 // What the program changed of the two that MPI itself makes.
 void renew_own_communicators();
 

@@ -59,14 +59,9 @@ int count_of(const Members& members) {
 
 // Those to whom messages go: of two groups the other one.
 void learn_peers(const CommunicatorMade& of, Communicator& made) {
-  const Members& members = of.is_inter ? of.remote : of.local;
-  made.size = count_of(members);
-  made.world = static_cast<int*>(malloc(static_cast<size_t>(made.size) * sizeof(int) + 1));
-  if (made.world == nullptr) abort();
-  int* at = made.world;
-  for (const Run& run : members.runs) {
-    for (int i = 0; i < length(run); ++i) *at++ = run.first + i * run.stride;
-  }
+  const Kept<int> ranks = ranks_of(of.is_inter ? of.remote : of.local);
+  made.size = static_cast<int>(ranks.count);
+  made.world = ranks.all;
 }
 
 void drop(Communicator& one) {
@@ -88,8 +83,9 @@ Communicator* communicator_of(Handle handle) {
     Communicator* found = by_slot.find(slot);
     return found != nullptr && found->size > 0 ? found : nullptr;
   }
-  if (abi::is_world(handle)) return of_world.size > 0 ? &of_world : nullptr;
-  return abi::is_self(handle) && of_self.size > 0 ? &of_self : nullptr;
+  const uint64_t real = abi::real<Class::comm>(handle);
+  if (real == abi::world()) return of_world.size > 0 ? &of_world : nullptr;
+  return real == abi::self() && of_self.size > 0 ? &of_self : nullptr;
 }
 
 Communicator* first_communicator() { return first; }
@@ -99,7 +95,7 @@ int own_world_rank() { return own_rank; }
 
 void count_made(Handle handle) {
   const CommunicatorMade* made = communicator(handle);
-  if (made->local.is_foreign || made->remote.is_foreign) {
+  if (made->is_foreign()) {
     return refuse("it has connected to processes beside its own");
   }
   Communicator& one = by_slot.at(abi::slot_of<Class::comm>(handle));
@@ -131,18 +127,18 @@ void count_expected_failed(const Slot* slot) { drop(by_slot.at(slot)); }
 
 void begin_counting() {
   int size = 0;
-  inside(index_MPI_Comm_size, abi::known(abi::Known::world), &size);
-  inside(index_MPI_Comm_rank, abi::known(abi::Known::world), &own_rank);
+  inside(index_MPI_Comm_size, abi::world(), &size);
+  inside(index_MPI_Comm_rank, abi::world(), &own_rank);
   if (static_cast<uint64_t>(size) > lower::peers_max) return refuse("it has too many ranks");
   counts =
       static_cast<lower::PeerCounts*>(calloc(static_cast<size_t>(size), sizeof(lower::PeerCounts)));
   auto* self = static_cast<int*>(malloc(sizeof(int)));
   if (counts == nullptr || self == nullptr) abort();
   *self = own_rank;
-  of_world.handle = abi::predefined<Class::comm>(abi::known(abi::Known::world));
+  of_world.handle = abi::predefined<Class::comm>(abi::world());
   of_world.number = communicator(of_world.handle)->number;
   of_world.size = size;
-  of_self.handle = abi::predefined<Class::comm>(abi::known(abi::Known::self));
+  of_self.handle = abi::predefined<Class::comm>(abi::self());
   of_self.size = 1;
   of_self.world = self;
   add(of_self, 1);

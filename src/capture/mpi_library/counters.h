@@ -21,6 +21,11 @@ struct Communicator {
   int world_rank(int rank) const { return world != nullptr ? world[rank] : rank; }
 };
 
+// Whether messages may go to this rank.
+inline bool has(const Communicator* in, int rank) {
+  return in != nullptr && rank >= 0 && rank < in->size;
+}
+
 // Null: not known (a wrong handle, or processes of another MPI_COMM_WORLD): MPI itself says so.
 Communicator* communicator_of(abi::Handle<Class::comm> handle);
 Communicator* first_communicator();
@@ -46,22 +51,15 @@ lower::PeerCounts* peers();  // by rank of MPI_COMM_WORLD
 int world_size();
 int own_world_rank();
 
-inline lower::PeerCounts& shown(int world) { return lower::peers_in(lower::channel())[world]; }
-inline void count_sent(const Communicator* in, int to) {
-  if (in == nullptr || to < 0 || to >= in->size) return;
-  const int world = in->world_rank(to);
-  shown(world).sent = ++peers()[world].sent;
+template <auto Count>
+void count_message(const Communicator* in, int peer) {
+  if (!has(in, peer)) return;
+  const int world = in->world_rank(peer);
+  lower::peers_in(lower::channel())[world].*Count = ++(peers()[world].*Count);
 }
-inline void count_taken_in(const Communicator* in, int from) {
-  if (in == nullptr || from < 0 || from >= in->size) return;
-  const int world = in->world_rank(from);
-  shown(world).taken_in = ++peers()[world].taken_in;
-}
-inline void count_taken(const Communicator* in, int from) {
-  if (in == nullptr || from < 0 || from >= in->size) return;
-  const int world = in->world_rank(from);
-  shown(world).taken = ++peers()[world].taken;
-}
+inline constexpr auto count_sent = count_message<&lower::PeerCounts::sent>;
+inline constexpr auto count_taken_in = count_message<&lower::PeerCounts::taken_in>;
+inline constexpr auto count_taken = count_message<&lower::PeerCounts::taken>;
 
 // A collective call, blocking or not: counted, and in a cut begun only with the companion's
 // permission. Lives as long as the real call.

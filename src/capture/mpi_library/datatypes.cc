@@ -12,11 +12,7 @@ namespace {
 
 using TypeHandle = abi::Handle<Class::datatype>;
 
-// A type that another one is built on.
-struct Part {
-  Made* made;      // null: one of MPI's own
-  TypeHandle own;  // that one
-};
+using Part = Reference<Class::datatype>;  // a type that another one is built on
 
 constexpr uint32_t arguments_max = 9;
 struct DatatypeMade : Made {
@@ -34,15 +30,8 @@ Kept<DatatypeMade*> own_types;  // MPI's own that have attributes or another nam
 
 bool is_array(char letter) { return letter == 'i' || letter == 'a'; }
 
-uint64_t real_part(const Part& part) {
-  return part.made != nullptr ? part.made->real : abi::real<Class::datatype>(part.own);
-}
-
-Part part_of(TypeHandle handle) {
-  const Slot* slot = abi::slot_of<Class::datatype>(handle);
-  if (slot == nullptr || made_of(slot) == nullptr) return {nullptr, handle};
-  use(made_of(slot));
-  return {made_of(slot), {}};
+DatatypeMade* made_as_type(TypeHandle handle) {
+  return static_cast<DatatypeMade*>(made_of<Class::datatype>(handle));
 }
 
 void keep_argument(DatatypeMade& made, uint32_t at, uint64_t given) {
@@ -52,13 +41,13 @@ void keep_argument(DatatypeMade& made, uint32_t at, uint64_t given) {
   if (letter == 'n') {
     made.given[at] = given;
   } else if (letter == 't') {
-    made.parts.add(part_of(static_cast<TypeHandle>(abi::handle_of_word<TypeHandle>(given))));
+    made.parts.add(refer_to<Class::datatype>(abi::handle_of_word<TypeHandle>(given)));
   } else if (array == nullptr) {
     made.given[at] = 0;
   } else if (letter == 'T') {
     made.given[at] = given;
     for (uint64_t i = 0; i < length; ++i) {
-      made.parts.add(part_of(static_cast<const TypeHandle*>(array)[i]));
+      made.parts.add(refer_to<Class::datatype>(static_cast<const TypeHandle*>(array)[i]));
     }
   } else {
     made.given[at] = word(keep_bytes(array, length * (letter == 'i' ? 4 : 8)));
@@ -73,7 +62,7 @@ int make(const DatatypeMade& made, uint64_t* real) {
       static_cast<abi::RealElement*>(malloc(sizeof(abi::RealElement) * (made.parts.count + 1)));
   if (types == nullptr) abort();
   for (uint32_t i = 0; i < made.parts.count; ++i) {
-    types[i] = static_cast<abi::RealElement>(real_part(made.parts[i]));
+    types[i] = static_cast<abi::RealElement>(made.parts[i].real());
   }
   uint32_t at = 0;
   for (; made.shape[at] != 0; ++at) {
@@ -125,18 +114,16 @@ void renew_extent(DatatypeMade& made) {
 
 // What the program has made: it may ask how.
 uint64_t constructed(TypeHandle type) {
-  const Slot* slot = abi::slot_of<Class::datatype>(type);
-  const auto* made = slot != nullptr ? static_cast<DatatypeMade*>(made_of(slot)) : nullptr;
+  const DatatypeMade* made = made_as_type(type);
   const bool is_resized = made != nullptr && made->unresized != 0;
   return is_resized ? made->unresized : abi::real<Class::datatype>(type);
 }
 
 int duplicate_attributes(TypeHandle from, TypeHandle* newtype) {
   const Made* old = datatype(from);
-  Slot* slot = abi::slot_of<Class::datatype>(*newtype);
-  if (old == nullptr || slot == nullptr) return 0;
-  const int refused =
-      copy_attributes<Class::datatype>(from, old->attributes, made_of(slot)->attributes);
+  Made* made = made_of<Class::datatype>(*newtype);
+  if (old == nullptr || made == nullptr) return 0;
+  const int refused = copy_attributes<Class::datatype>(from, old->attributes, made->attributes);
   if (refused == 0) return 0;
   PMPI_Type_free(newtype);
   return raise_error<Class::datatype>(from, refused);
@@ -146,7 +133,7 @@ int forget_handle(TypeHandle& handle) {
   Slot* slot = abi::slot_of<Class::datatype>(handle);
   detach(slot);
   give_back(slot);
-  handle = abi::predefined<Class::datatype>(abi::no_datatype());
+  handle = abi::predefined<Class::datatype>(abi::null<Class::datatype>());
   return 0;
 }
 
@@ -223,7 +210,7 @@ void renew_datatypes() {
   }
   for (const DatatypeMade* one : own_types) {
     if (one->name != nullptr) {
-      inside(index_MPI_Type_set_name, real_part(one->parts[0]), one->name);
+      inside(index_MPI_Type_set_name, one->parts[0].real(), one->name);
     }
   }
 }
@@ -250,12 +237,9 @@ int PMPI_Type_commit(void* datatype) {
   InOut<Class::datatype> datatype_(datatype);
   const int result = inside(index_MPI_Type_commit, datatype_.place());
   datatype_.put();
-  const Slot* slot = datatype != nullptr && result == 0
-                         ? abi::slot_of<Class::datatype>(*static_cast<TypeHandle*>(datatype))
-                         : nullptr;
-  if (slot != nullptr && made_of(slot) != nullptr) {
-    static_cast<DatatypeMade*>(made_of(slot))->is_committed = true;
-  }
+  if (datatype == nullptr || result != 0) return result;
+  DatatypeMade* made = made_as_type(*static_cast<TypeHandle*>(datatype));
+  if (made != nullptr) made->is_committed = true;
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Type_commit)
@@ -265,8 +249,7 @@ BACKSTAY_MPI_NAME(MPI_Type_commit)
 int PMPI_Type_free(void* type) {
   const InCall in_call;
   auto* handle = static_cast<TypeHandle*>(type);
-  Slot* slot = handle != nullptr ? abi::slot_of<Class::datatype>(*handle) : nullptr;
-  Made* made = slot != nullptr ? made_of(slot) : nullptr;
+  Made* made = handle != nullptr ? made_of<Class::datatype>(*handle) : nullptr;
   if (made != nullptr && made->handles > 1) return forget_handle(*handle);
   const int refused =
       made != nullptr ? delete_attributes<Class::datatype>(*handle, made->attributes) : 0;
@@ -304,8 +287,7 @@ int PMPI_Type_get_contents(TypeHandle type, int max_integers, int max_addresses,
   OutArray<Class::datatype> parts(datatypes, max_datatypes);
   const int result = inside(index_MPI_Type_get_contents, constructed(type), max_integers,
                             max_addresses, max_datatypes, integers, addresses, parts.place());
-  const Slot* slot = abi::slot_of<Class::datatype>(type);
-  const auto* made = slot != nullptr ? static_cast<DatatypeMade*>(made_of(slot)) : nullptr;
+  const DatatypeMade* made = made_as_type(type);
   if (result != 0 || made == nullptr) return result;
   for (uint32_t i = 0; i < made->parts.count && i < static_cast<uint32_t>(max_datatypes); ++i) {
     const Part& part = made->parts[i];

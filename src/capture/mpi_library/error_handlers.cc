@@ -58,7 +58,8 @@ struct HandlerMade : Made {
 };
 
 template <Class Type>
-int create(uint32_t index, void* function, void* errhandler, bool is_fortran = false) {
+int create(uint32_t index, void* function, void* errhandler, bool is_fortran) {
+  const InCall in_call;
   auto& all = handlers<Type>;
   const Function own{function, is_fortran};
   const uint32_t at = place_of(all.all, all.count, own);
@@ -76,25 +77,19 @@ int create(uint32_t index, void* function, void* errhandler, bool is_fortran = f
   return result;
 }
 
-int set(uint32_t index, abi::Handle<Class::comm> handle, abi::Handle<Class::errhandler> handler) {
-  const int result =
-      inside(index, abi::real<Class::comm>(handle), abi::real<Class::errhandler>(handler));
+int set(abi::Handle<Class::comm> handle, abi::Handle<Class::errhandler> handler) {
+  const InCall in_call;
+  const int result = inside(index_MPI_Comm_set_errhandler, abi::real<Class::comm>(handle),
+                            abi::real<Class::errhandler>(handler));
   CommunicatorMade* made = result == 0 ? communicator(handle) : nullptr;
   if (made == nullptr) return result;
   Made* const old = made->handler.made;
-  made->handler = handler_for(handler);
+  made->handler = refer_to<Class::errhandler>(handler);
   unuse(old);
   return result;
 }
 
 }  // namespace
-
-ErrorHandler handler_for(abi::Handle<Class::errhandler> handle) {
-  const Slot* slot = abi::slot_of<Class::errhandler>(handle);
-  if (slot == nullptr) return {nullptr, handle};
-  use(made_of(slot));
-  return {made_of(slot), {}};
-}
 
 ErrorHandler handler_of(uint64_t real_comm) {
   uint64_t real = 0;
@@ -150,10 +145,10 @@ extern "C" {
 int PMPI_Errhandler_free(void* errhandler) {
   const InCall in_call;
   auto* handle = static_cast<abi::Handle<Class::errhandler>*>(errhandler);
-  Slot* slot = handle != nullptr ? abi::slot_of<Class::errhandler>(*handle) : nullptr;
-  if (slot != nullptr && made_of(slot) != nullptr && made_of(slot)->handles > 1) {
-    --made_of(slot)->handles;
-    *handle = abi::predefined<Class::errhandler>(abi::no_error_handler());
+  Made* made = handle != nullptr ? made_of<Class::errhandler>(*handle) : nullptr;
+  if (made != nullptr && made->handles > 1) {
+    --made->handles;
+    *handle = abi::predefined<Class::errhandler>(abi::null<Class::errhandler>());
     return 0;
   }
   InOut<Class::errhandler> errhandler_(errhandler);
@@ -163,42 +158,31 @@ int PMPI_Errhandler_free(void* errhandler) {
 }
 BACKSTAY_MPI_NAME(MPI_Errhandler_free)
 
-#define BACKSTAY_ERROR_HANDLERS(name, class, by)           \
-  int P##name(void* function, void* errhandler) {          \
-    const InCall in_call;                                  \
-    return create<Class::class>(by, function, errhandler); \
-  }                                                        \
+#define BACKSTAY_CREATE(name, class, Class_, is_fortran)                                      \
+  int name(void* function, void* errhandler) {                                                \
+    return create<Class::class>(index_MPI_##Class_##_create_errhandler, function, errhandler, \
+                                is_fortran);                                                  \
+  }
+#define BACKSTAY_ERROR_HANDLERS(name, class, Class_) \
+  BACKSTAY_CREATE(P##name, class, Class_, false)     \
   BACKSTAY_MPI_NAME(name)
-BACKSTAY_ERROR_HANDLERS(MPI_Comm_create_errhandler, comm, index_MPI_Comm_create_errhandler)
-BACKSTAY_ERROR_HANDLERS(MPI_Errhandler_create, comm, index_MPI_Comm_create_errhandler)
-BACKSTAY_ERROR_HANDLERS(MPI_File_create_errhandler, file, index_MPI_File_create_errhandler)
-BACKSTAY_ERROR_HANDLERS(MPI_Win_create_errhandler, win, index_MPI_Win_create_errhandler)
-BACKSTAY_ERROR_HANDLERS(MPI_Session_create_errhandler, session, index_MPI_Session_create_errhandler)
-
+BACKSTAY_ERROR_HANDLERS(MPI_Comm_create_errhandler, comm, Comm)
+BACKSTAY_ERROR_HANDLERS(MPI_Errhandler_create, comm, Comm)
+BACKSTAY_ERROR_HANDLERS(MPI_File_create_errhandler, file, File)
+BACKSTAY_ERROR_HANDLERS(MPI_Win_create_errhandler, win, Win)
+BACKSTAY_ERROR_HANDLERS(MPI_Session_create_errhandler, session, Session)
 // For Open MPI's Fortran (mpifh_objects.cc).
-int backstay_comm_create_errhandler_fortran(void* function, void* errhandler) {
-  const InCall in_call;
-  return create<Class::comm>(index_MPI_Comm_create_errhandler, function, errhandler, true);
-}
-int backstay_win_create_errhandler_fortran(void* function, void* errhandler) {
-  const InCall in_call;
-  return create<Class::win>(index_MPI_Win_create_errhandler, function, errhandler, true);
-}
-int backstay_file_create_errhandler_fortran(void* function, void* errhandler) {
-  const InCall in_call;
-  return create<Class::file>(index_MPI_File_create_errhandler, function, errhandler, true);
-}
+BACKSTAY_CREATE(backstay_comm_create_errhandler_fortran, comm, Comm, true)
+BACKSTAY_CREATE(backstay_win_create_errhandler_fortran, win, Win, true)
+BACKSTAY_CREATE(backstay_file_create_errhandler_fortran, file, File, true)
 
 int PMPI_Comm_set_errhandler(abi::Handle<Class::comm> comm,
                              abi::Handle<Class::errhandler> errhandler) {
-  const InCall in_call;
-  return set(index_MPI_Comm_set_errhandler, comm, errhandler);
+  return set(comm, errhandler);
 }
 BACKSTAY_MPI_NAME(MPI_Comm_set_errhandler)
-
 int PMPI_Errhandler_set(abi::Handle<Class::comm> comm, abi::Handle<Class::errhandler> errhandler) {
-  const InCall in_call;
-  return set(index_MPI_Comm_set_errhandler, comm, errhandler);
+  return set(comm, errhandler);
 }
 BACKSTAY_MPI_NAME(MPI_Errhandler_set)
 

@@ -6,18 +6,10 @@
 
 namespace backstay::mpi {
 
-// The error handler of an object: one of the program's, or one of MPI's own.
-struct ErrorHandler {
-  Made* made;                          // null: one of MPI's own
-  abi::Handle<Class::errhandler> own;  // that one
-};
+using ErrorHandler = Reference<Class::errhandler>;
 
 // That of a real communicator, which its descriptor then uses.
 ErrorHandler handler_of(uint64_t real_comm);
-ErrorHandler handler_for(abi::Handle<Class::errhandler> handle);
-inline uint64_t real_handler(const ErrorHandler& one) {
-  return one.made != nullptr ? one.made->real : abi::real<Class::errhandler>(one.own);
-}
 
 // Of one that MPI gave: a reference to one of the program's, which this library has already.
 Made* describe_error_handler(uint64_t real);

@@ -57,11 +57,6 @@ void clear(KeyValues& all) {
   all.clear();
 }
 
-InfoMade* info(abi::Handle<Class::info> handle) {
-  const Slot* slot = abi::slot_of<Class::info>(handle);
-  return slot != nullptr ? static_cast<InfoMade*>(made_of(slot)) : nullptr;
-}
-
 Made* describe_info(uint64_t real) {
   auto* made = new_made<InfoMade>(Class::info, real);
   int count = 0;

@@ -22,7 +22,9 @@ struct InfoMade : Made {
   KeyValues all;
 };
 // Null: MPI's own one, or none.
-InfoMade* info(abi::Handle<Class::info> handle);
+inline InfoMade* info(abi::Handle<Class::info> handle) {
+  return static_cast<InfoMade*>(made_of<Class::info>(handle));
+}
 
 Made* describe_info(uint64_t real);
 // A real info object.

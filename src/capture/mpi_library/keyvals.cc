@@ -20,12 +20,6 @@ int end(Class type, uint32_t index, void* keyval) {
   return 0;
 }
 
-int duplicate(void* value, void* to, int* flag) {
-  *flag = 1;
-  *static_cast<void**>(to) = value;
-  return 0;
-}
-
 }  // namespace
 
 int create_keyval(Class type, void* copy, void* remove, void* keyval, void* extra) {
@@ -81,7 +75,9 @@ void MPII_Keyval_set_proxy(int keyval, void* copy, void* remove) {
 // The functions that the standard defines, under the names that each ABI has for them.
 #define BACKSTAY_DUPLICATE(name)                                     \
   int name(uint64_t, int, void*, void* value, void* to, int* flag) { \
-    return duplicate(value, to, flag);                               \
+    *static_cast<void**>(to) = value;                                \
+    *flag = 1;                                                       \
+    return 0;                                                        \
   }
 #define BACKSTAY_COPY_NOTHING(name)                         \
   int name(uint64_t, int, void*, void*, void*, int* flag) { \
@@ -92,18 +88,14 @@ void MPII_Keyval_set_proxy(int keyval, void* copy, void* remove) {
   int name(uint64_t, int, void*, void*) { return 0; }
 
 #ifdef BACKSTAY_ABI_OPENMPI
-BACKSTAY_DUPLICATE(OMPI_C_MPI_DUP_FN)
-BACKSTAY_DUPLICATE(OMPI_C_MPI_COMM_DUP_FN)
-BACKSTAY_DUPLICATE(OMPI_C_MPI_TYPE_DUP_FN)
-BACKSTAY_DUPLICATE(OMPI_C_MPI_WIN_DUP_FN)
-BACKSTAY_COPY_NOTHING(OMPI_C_MPI_NULL_COPY_FN)
-BACKSTAY_COPY_NOTHING(OMPI_C_MPI_COMM_NULL_COPY_FN)
-BACKSTAY_COPY_NOTHING(OMPI_C_MPI_TYPE_NULL_COPY_FN)
-BACKSTAY_COPY_NOTHING(OMPI_C_MPI_WIN_NULL_COPY_FN)
-BACKSTAY_DELETE_NOTHING(OMPI_C_MPI_NULL_DELETE_FN)
-BACKSTAY_DELETE_NOTHING(OMPI_C_MPI_COMM_NULL_DELETE_FN)
-BACKSTAY_DELETE_NOTHING(OMPI_C_MPI_TYPE_NULL_DELETE_FN)
-BACKSTAY_DELETE_NOTHING(OMPI_C_MPI_WIN_NULL_DELETE_FN)
+#define BACKSTAY_DEFINED(kind)                           \
+  BACKSTAY_DUPLICATE(OMPI_C_MPI_##kind##DUP_FN)          \
+  BACKSTAY_COPY_NOTHING(OMPI_C_MPI_##kind##NULL_COPY_FN) \
+  BACKSTAY_DELETE_NOTHING(OMPI_C_MPI_##kind##NULL_DELETE_FN)
+BACKSTAY_DEFINED()
+BACKSTAY_DEFINED(COMM_)
+BACKSTAY_DEFINED(TYPE_)
+BACKSTAY_DEFINED(WIN_)
 #else
 BACKSTAY_DUPLICATE(MPIR_Dup_fn)
 #endif

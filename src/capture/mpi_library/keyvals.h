@@ -6,9 +6,6 @@
 
 namespace backstay::mpi {
 
-template <Class>
-struct Tag {};
-
 // Far from the numbers that both MPIs have for their own.
 inline constexpr int first_keyval = 0x40000000;
 inline bool is_keyval_of_program(int keyval) {

@@ -61,31 +61,31 @@ struct Generalized {
   void* extra;
   bool is_fortran;
 };
-using Query = int (*)(void*, void*);
-using Done = int (*)(void*);
-using Cancel = int (*)(void*, int);
-using FortranQuery = void (*)(void*, void*, int*);
-using FortranDone = void (*)(void*, int*);
-using FortranCancel = void (*)(void*, int*, int*);
 Generalized* newest = nullptr;  // the request that was made last
+
+// Fortran's functions take addresses alone, and write their result behind them.
+void* in_fortran(void* given) { return given; }
+int* in_fortran(int& given) { return &given; }
+template <typename... Argument>
+int run(const Generalized& own, void* function, Argument... given) {
+  if (!own.is_fortran) {
+    return reinterpret_cast<int (*)(void*, Argument...)>(function)(own.extra, given...);
+  }
+  int result = 0;
+  using InFortran = void (*)(void*, decltype(in_fortran(given))..., int*);
+  reinterpret_cast<InFortran>(function)(own.extra, in_fortran(given)..., &result);
+  return result;
+}
 
 int query(void* state, void* status) {
   const InProgram switched;
   const auto* own = static_cast<Generalized*>(state);
-  if (!own->is_fortran) return reinterpret_cast<Query>(own->query)(own->extra, status);
-  int result = 0;
-  reinterpret_cast<FortranQuery>(own->query)(own->extra, status, &result);
-  return result;
+  return run(*own, own->query, status);
 }
 int done(void* state) {
   const InProgram switched;
   auto* own = static_cast<Generalized*>(state);
-  int result = 0;
-  if (own->is_fortran) {
-    reinterpret_cast<FortranDone>(own->done)(own->extra, &result);
-  } else {
-    result = reinterpret_cast<Done>(own->done)(own->extra);
-  }
+  const int result = run(*own, own->done);
   const Locked locked;
   if (newest == own) newest = nullptr;
   free(own);
@@ -95,10 +95,7 @@ int done(void* state) {
 int cancel(void* state, int is_complete) {
   const InProgram switched;
   const auto* own = static_cast<Generalized*>(state);
-  if (!own->is_fortran) return reinterpret_cast<Cancel>(own->cancel)(own->extra, is_complete);
-  int result = 0;
-  reinterpret_cast<FortranCancel>(own->cancel)(own->extra, &is_complete, &result);
-  return result;
+  return run(*own, own->cancel, is_complete);
 }
 
 }  // namespace
@@ -181,11 +178,7 @@ int PMPI_Grequest_start(void* query_function, void* free_function, void* cancel_
   hold_back(Open::own_request);
   auto* own = static_cast<Generalized*>(malloc(sizeof(Generalized)));
   if (own == nullptr) return abi::err_no_mem;
-  own->query = query_function;
-  own->done = free_function;
-  own->cancel = cancel_function;
-  own->extra = extra;
-  own->is_fortran = false;
+  *own = {query_function, free_function, cancel_function, extra, false};
   Out<Class::request> request_(request);
   const int result = inside(index_MPI_Grequest_start, query, done, cancel, own, request_.place());
   request_.put();

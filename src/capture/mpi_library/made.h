@@ -6,8 +6,8 @@
 // thread of the program is in MPI at a time, so nothing is locked.
 #pragma once
 
+#include "capture/mpi_library/abi.h"
 #include "capture/mpi_library/kept.h"
-#include "capture/mpi_library/slots.h"
 
 namespace backstay::mpi {
 
@@ -33,8 +33,6 @@ struct Made {
 };
 
 // A block of zeros at the end of its class's list.
-template <typename Kind>
-Kind* new_made(Class type, uint64_t real);
 Made* begin_made(Class type, uint64_t real, uint64_t bytes);
 template <typename Kind>
 Kind* new_made(Class type, uint64_t real) {
@@ -54,8 +52,29 @@ void end_if_unneeded(Made* made);
 // The descriptor of a slot; null where its class has none.
 extern Made* made_of_slot[slots_max];
 inline Made*& made_of(const Slot* slot) { return made_of_slot[slot - slots]; }
+// That of a handle; null: it is one of MPI's own, or none.
+template <Class Type>
+Made* made_of(abi::Handle<Type> handle) {
+  const Slot* slot = abi::slot_of<Type>(handle);
+  return slot != nullptr ? made_of(slot) : nullptr;
+}
 void attach(Slot* slot, Made* made);
 void detach(Slot* slot);
+
+// An object that a descriptor or a request needs.
+template <Class Type>
+struct Reference {
+  Made* made;             // null: one of MPI's own
+  abi::Handle<Type> own;  // that one
+  uint64_t real() const { return made != nullptr ? made->real : abi::real<Type>(own); }
+};
+// The descriptor stays until unuse().
+template <Class Type>
+Reference<Type> refer_to(abi::Handle<Type> handle) {
+  Made* made = made_of<Type>(handle);
+  use(made);
+  return {made, handle};
+}
 
 void rename(char*& name, const char* to);
 

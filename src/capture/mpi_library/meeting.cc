@@ -9,9 +9,9 @@ using Type = abi::Handle<Class::datatype>;
 
 // As the program calls them: in a cut they hold, wait and take in.
 extern "C" {
-int PMPI_Send(const void* buffer, int count, Type type, int to, int tag, Comm comm);
+int PMPI_Send(void* buffer, int count, Type type, int to, int tag, Comm comm);
 int PMPI_Recv(void* buffer, int count, Type type, int source, int tag, Comm comm, void* status);
-int PMPI_Sendrecv(const void* send_buffer, int send_count, Type send_type, int to, int send_tag,
+int PMPI_Sendrecv(void* send_buffer, int send_count, Type send_type, int to, int send_tag,
                   void* buffer, int count, Type type, int source, int tag, Comm comm, void* status);
 }
 
@@ -20,7 +20,7 @@ namespace {
 abi::Status ignored;
 Type bytes_type() { return abi::predefined<Class::datatype>(abi::byte()); }
 
-void send(int to, int tag, const void* bytes, int count) {
+void send(int to, int tag, void* bytes, int count) {
   PMPI_Send(bytes, count, bytes_type(), to, tag, hidden());
 }
 void receive(int from, int tag, void* bytes, int count) {
@@ -55,7 +55,7 @@ void Meeting::hand_out(void* bytes, int count) {
   for (int turn = 0; child(turn) >= 0; ++turn) send(world_rank(child(turn)), tag_, bytes, count);
 }
 
-void exchange(int world, int tag, const void* given, int bytes_given, void* got, int bytes_got) {
+void exchange(int world, int tag, void* given, int bytes_given, void* got, int bytes_got) {
   PMPI_Sendrecv(given, bytes_given, bytes_type(), world, tag, got, bytes_got, bytes_type(), world,
                 tag, hidden(), &ignored);
 }

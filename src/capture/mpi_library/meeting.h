@@ -35,6 +35,6 @@ class Meeting {
 };
 
 // With another one that calls it too: what each has goes to the other.
-void exchange(int world, int tag, const void* given, int bytes_given, void* got, int bytes_got);
+void exchange(int world, int tag, void* given, int bytes_given, void* got, int bytes_got);
 
 }  // namespace backstay::mpi

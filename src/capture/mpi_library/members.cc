@@ -34,6 +34,14 @@ Run run_at(const int* ranks, const int* end) {
 
 }  // namespace
 
+Kept<int> ranks_of(const Members& members) {
+  Kept<int> ranks{};
+  for (const Run& run : members.runs) {
+    for (int i = 0; i < length(run); ++i) ranks.add(run.first + i * run.stride);
+  }
+  return ranks;
+}
+
 Members members_of(uint64_t real_group) {
   Members members{};
   members.is_foreign = !has_world();
@@ -66,6 +74,12 @@ uint64_t make_group(const Members& members, uint64_t out_of) {
 
 void free_group(uint64_t real_group) {
   if (!abi::is_predefined<Class::group>(real_group)) inside(index_MPI_Group_free, &real_group);
+}
+
+void ask_for_group(uint64_t real_comm) {
+  uint64_t group = 0;
+  inside(index_MPI_Comm_group, real_comm, &group);
+  free_group(group);
 }
 
 void forget_world() { world = 0; }

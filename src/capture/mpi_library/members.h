@@ -17,6 +17,9 @@ struct Members {
   bool is_foreign;  // some belong to another MPI_COMM_WORLD: nothing of ours can bring them back
 };
 
+// Each member's rank in MPI_COMM_WORLD. The caller clears it.
+Kept<int> ranks_of(const Members& members);
+
 struct GroupMade : Made {
   Members members;
 };
@@ -26,6 +29,8 @@ Members members_of(uint64_t real_group);
 // keep.
 uint64_t make_group(const Members& members, uint64_t out_of);
 void free_group(uint64_t real_group);
+// MPICH 4.0.2 crashes in MPI_Comm_create_group on a communicator whose group was never asked for.
+void ask_for_group(uint64_t real_comm);
 // Forgets the group of MPI_COMM_WORLD, which belongs to one MPI.
 void forget_world();
 

@@ -7,6 +7,7 @@
 #include "capture/mpi_library/names.h"
 
 extern "C" {
+extern char ompi_mpi_datatype_null[], ompi_mpi_errhandler_null[];
 
 // Addresses that mean something else than data. A program has them as common blocks, and its own
 // come first.

@@ -54,7 +54,7 @@ class OwnErrors {
 
  private:
   static bool has_own_handler(const Communicator* in) {
-    if (in == nullptr || abi::is_world(in->handle)) return false;
+    if (in == nullptr || abi::real<Class::comm>(in->handle) == abi::world()) return false;
     const CommunicatorMade* made = communicator(in->handle);
     if (made == nullptr) return false;
     // A function of the program is called with the communicator.

@@ -11,13 +11,9 @@ using Comm = abi::Handle<Class::comm>;
 using Type = abi::Handle<Class::datatype>;
 using Kind = Request::Kind;
 
-int make(uint32_t index, Kind kind, void* buffer, int count, Type type, int peer, int tag,
-         Comm comm, void* to) {
+int make(uint32_t index, Kind kind, const Transfer& of, void* to) {
   const InCall in_call;
-  Out<Class::request> made(to);
-  const int result = inside(index, buffer, count, abi::real<Class::datatype>(type), peer, tag,
-                            abi::real<Class::comm>(comm), made.place());
-  made.put();
+  const int result = of.begin(index, to);
   if (result != 0) return result;
   Request* request = request_of(*static_cast<RequestHandle*>(to));
   if (request == nullptr) return result;
@@ -25,12 +21,7 @@ int make(uint32_t index, Kind kind, void* buffer, int count, Type type, int peer
   request->kind = kind;
   request->is_persistent = true;
   request->make = index;
-  request->buffer = buffer;
-  request->count = count;
-  set_type(*request, type);
-  request->peer = peer;
-  request->tag = tag;
-  request->communicator = communicator_of(comm);
+  request->set(of, communicator_of(of.comm));
   return result;
 }
 
@@ -41,7 +32,7 @@ int start(RequestHandle handle) {
     Stored* one = take_stored(request->communicator, request->peer, request->tag);
     if (one != nullptr) {
       abi::Status status;
-      const int error = deliver(one, request->buffer, request->count, real_type(*request), status);
+      const int error = deliver(one, request->buffer, request->count, request->type.real(), status);
       start_done(*request, status, error);
       return 0;
     }
@@ -60,7 +51,7 @@ extern "C" {
 
 #define BACKSTAY_PERSISTENT(name, kind)                                                     \
   int P##name(void* buffer, int count, Type type, int peer, int tag, Comm comm, void* to) { \
-    return make(index_##name, kind, buffer, count, type, peer, tag, comm, to);              \
+    return make(index_##name, kind, {buffer, count, type, peer, tag, comm}, to);            \
   }                                                                                         \
   BACKSTAY_MPI_NAME(name)
 

@@ -18,12 +18,7 @@ uint32_t messages = 0;  // that the program has matched and not received
 
 Awaited awaited_of(const Communicator* in, int source) {
   Awaited awaited;
-  if (in == nullptr) return awaited;
-  if (source == abi::any_source) {
-    awaited.add_any();
-  } else if (source >= 0 && source < in->size) {
-    awaited.add(in->world_rank(source));
-  }
+  add_awaited(in, source, awaited);
   return awaited;
 }
 
@@ -31,7 +26,7 @@ abi::Status& status_of(Stored& one) { return *reinterpret_cast<abi::Status*>(one
 
 // A look at the store. True: it is there.
 bool see(const Communicator* in, int source, int tag, void* status) {
-  Stored* one = store.is_empty() ? nullptr : store.find(pattern_of(in, source, tag));
+  Stored* one = store.find(pattern_of(in, source, tag));
   if (one == nullptr) return false;
   copy_status(status_of(*one), status);
   return true;
@@ -48,7 +43,7 @@ MessageHandle handle_of_stored(Stored* one) {
 }
 
 bool match_stored(const Communicator* in, int source, int tag, void* message, void* status) {
-  Stored* one = store.is_empty() ? nullptr : take_stored(in, source, tag);
+  Stored* one = take_stored(in, source, tag);
   if (one == nullptr) return false;
   copy_status(status_of(*one), status);
   *static_cast<MessageHandle*>(message) = handle_of_stored(one);
@@ -88,7 +83,7 @@ void forget(MessageHandle& handle, Message& message) {
   message = Message{};
   --messages;
   give_back(slot);
-  handle = abi::predefined<Class::message>(abi::null_message());
+  handle = abi::predefined<Class::message>(abi::null<Class::message>());
 }
 
 }  // namespace
@@ -193,7 +188,7 @@ int PMPI_Imrecv(void* buffer, int count, Type type, void* message, void* request
     return result;
   }
   auto* in = const_cast<Communicator*>(known->in);
-  note_receive(made, buffer, count, type, known->status.source, known->status.tag, in);
+  note_receive(made, {buffer, count, type, known->status.source, known->status.tag, {}}, in);
   forget(handle, *known);
   return result;
 }

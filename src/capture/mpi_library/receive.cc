@@ -13,22 +13,12 @@ namespace {
 using Comm = abi::Handle<Class::comm>;
 using Type = abi::Handle<Class::datatype>;
 
-struct Receive {
-  void* buffer;
-  int count;
-  Type type;
-  int source, tag;
-  Comm comm;
-  uint64_t real_type() const { return abi::real<Class::datatype>(type); }
-  uint64_t real_comm() const { return abi::real<Class::comm>(comm); }
-};
-
-Stored* find(const Receive& receive) {
+Stored* find(const Transfer& receive) {
   if (store.is_empty()) return nullptr;
-  return take_stored(communicator_of(receive.comm), receive.source, receive.tag);
+  return take_stored(communicator_of(receive.comm), receive.peer, receive.tag);
 }
 
-int take(Stored* one, const Receive& receive, void* to) {
+int take(Stored* one, const Transfer& receive, void* to) {
   abi::Status status;
   const int result = deliver(one, receive.buffer, receive.count, receive.real_type(), status);
   copy_status(status, to);
@@ -42,13 +32,12 @@ void count(const Communicator* in, int source) {
 
 // `between`: what is done when the receive is posted.
 template <typename Between>
-int receive_now(const Receive& receive, void* status, Between between) {
+int receive_now(const Transfer& receive, void* status, Between between) {
   uint64_t real = 0;
   int is_complete = 0;
   abi::Status own{};
   auto* place = abi::is_ignored(status) ? &own : static_cast<abi::Status*>(status);
-  int result = inside(index_MPI_Irecv, receive.buffer, receive.count, receive.real_type(),
-                      receive.source, receive.tag, receive.real_comm(), &real);
+  int result = receive.call(index_MPI_Irecv, &real);
   if (result != 0) return result;
   const int sent = between();
   Communicator* in = communicator_of(receive.comm);
@@ -58,44 +47,29 @@ int receive_now(const Receive& receive, void* status, Between between) {
   errors.raise(result);
   if (is_complete == 0 && result == 0) {
     auto handle = handle_for<Class::request>(real);
-    note_receive(handle, receive.buffer, receive.count, receive.type, receive.source, receive.tag,
-                 in);
+    note_receive(handle, receive, in);
     request_of(handle)->is_blocking = true;
     result = wait_slowly(handle, status);
   } else {
-    count(in, receive.source == abi::any_source ? place->source : receive.source);
+    count(in, receive.peer == abi::any_source ? place->source : receive.peer);
   }
   return sent != 0 ? sent : result;
 }
 
 // A receive from MPI_PROC_NULL does not block, and MPICH writes its status in MPI_Recv alone.
-int receive_nothing(const Receive& receive, void* status) {
-  return inside(index_MPI_Recv, receive.buffer, receive.count, receive.real_type(), receive.source,
-                receive.tag, receive.real_comm(), status);
+int receive_nothing(const Transfer& receive, void* status) {
+  return receive.call(index_MPI_Recv, status);
 }
 
-int receive(const Receive& receive, void* status) {
-  if (receive.source == abi::process_null) return receive_nothing(receive, status);
+int receive(const Transfer& receive, void* status) {
+  if (receive.peer == abi::process_null) return receive_nothing(receive, status);
   if (Stored* one = find(receive)) return take(one, receive, status);
   return receive_now(receive, status, [] { return 0; });
 }
 
-struct Send {
-  const void* buffer;
-  int count;
-  uint64_t type;
-  int to, tag;
-  Comm comm;
-  int operator()() const {
-    const int result =
-        beside(index_MPI_Send, buffer, count, type, to, tag, abi::real<Class::comm>(comm));
-    if (result == 0) count_sent(communicator_of(comm), to);
-    return result;
-  }
-};
-
-int exchange(const Send& send, const Receive& receive, void* status) {
-  if (receive.source == abi::process_null) {
+int exchange(const Transfer& sent, const Transfer& receive, void* status) {
+  const auto send = [&] { return send_now(index_MPI_Send, sent); };
+  if (receive.peer == abi::process_null) {
     const int result = send();
     const int received = receive_nothing(receive, status);
     return result != 0 ? result : received;
@@ -120,31 +94,26 @@ BACKSTAY_MPI_NAME(MPI_Recv)
 
 int PMPI_Irecv(void* buffer, int count, Type type, int source, int tag, Comm comm, void* request) {
   const InCall in_call;
-  const Receive receive{buffer, count, type, source, tag, comm};
+  const Transfer receive{buffer, count, type, source, tag, comm};
   if (Stored* one = find(receive)) {
     abi::Status status;
     const int error = deliver(one, buffer, count, receive.real_type(), status);
     *static_cast<RequestHandle*>(request) = done_request(status, error);
     return 0;
   }
-  Out<Class::request> made(request);
-  const int result = inside(index_MPI_Irecv, buffer, count, receive.real_type(), source, tag,
-                            receive.real_comm(), made.place());
-  made.put();
+  const int result = receive.begin(index_MPI_Irecv, request);
   if (result != 0) return result;
-  note_receive(*static_cast<RequestHandle*>(request), buffer, count, type, source, tag,
-               communicator_of(comm));
+  note_receive(*static_cast<RequestHandle*>(request), receive, communicator_of(comm));
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Irecv)
 
-int PMPI_Sendrecv(const void* send_buffer, int send_count, Type send_type, int to, int send_tag,
+int PMPI_Sendrecv(void* send_buffer, int send_count, Type send_type, int to, int send_tag,
                   void* buffer, int count, Type type, int source, int tag, Comm comm,
                   void* status) {
   const InCall in_call;
-  return exchange(
-      {send_buffer, send_count, abi::real<Class::datatype>(send_type), to, send_tag, comm},
-      {buffer, count, type, source, tag, comm}, status);
+  return exchange({send_buffer, send_count, send_type, to, send_tag, comm},
+                  {buffer, count, type, source, tag, comm}, status);
 }
 BACKSTAY_MPI_NAME(MPI_Sendrecv)
 
@@ -162,8 +131,9 @@ int PMPI_Sendrecv_replace(void* buffer, int count, Type type, int to, int send_t
   if (copy == nullptr) abort();
   result = inside(index_MPI_Pack, buffer, count, real_type, copy, room, &packed, real_comm);
   if (result == 0) {
-    result = exchange({copy, packed, abi::known(abi::Known::packed), to, send_tag, comm},
-                      {buffer, count, type, source, tag, comm}, status);
+    result = exchange(
+        {copy, packed, abi::predefined<Class::datatype>(abi::packed()), to, send_tag, comm},
+        {buffer, count, type, source, tag, comm}, status);
   }
   free(copy);
   return result;

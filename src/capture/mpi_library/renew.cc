@@ -1,6 +1,6 @@
 #include "capture/mpi_library/renew.h"
 
-#include <unistd.h>
+#include <stdio.h>
 
 #include "capture/mpi_library/attributes.h"
 #include "capture/mpi_library/communicators.h"
@@ -12,8 +12,6 @@
 namespace backstay::mpi {
 
 namespace {
-
-void say(const char* text) { (void)!write(2, text, strlen(text)); }
 
 // Errors in between come back to this library: MPI would end the program at the first one.
 void let_errors_return() {
@@ -52,8 +50,7 @@ const char* open_of(Class type) {
 
 bool is_a_communicator_foreign() {
   for (Made* made = first_made(Class::comm); made != nullptr; made = made->next) {
-    const auto* one = static_cast<CommunicatorMade*>(made);
-    if (one->local.is_foreign || one->remote.is_foreign) return true;
+    if (static_cast<CommunicatorMade*>(made)->is_foreign()) return true;
   }
   return false;
 }
@@ -65,12 +62,10 @@ void must(int code, const char* what) {
   char text[1024] = "";
   int length = 0;
   inside(index_MPI_Error_string, code, text, &length);
-  say("backstay: the restart fails: the MPI library cannot make ");
-  say(what);
-  say(" again: ");
-  say(text);
-  say("\n");
-  _exit(126);
+  char why[1280];
+  snprintf(why, sizeof why, "the restart fails: the MPI library cannot make %s again: %s", what,
+           text);
+  end_program(why);
 }
 
 Made* describe(Class type, uint64_t real) {

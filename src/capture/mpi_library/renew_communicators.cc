@@ -50,25 +50,6 @@ uint64_t make(uint64_t world, const CommunicatorMade& made) {
   return real;
 }
 
-// MPICH 4.0.2 crashes in MPI_Comm_create_group on a communicator whose group was never asked for.
-// The program may have asked for it in the old MPI.
-void ask_for_group(uint64_t comm) {
-  uint64_t group = 0;
-  inside(index_MPI_Comm_group, comm, &group);
-  free_group(group);
-}
-
-void furnish(const CommunicatorMade& made) {
-  ask_for_group(made.real);
-  if (made.name != nullptr) inside(index_MPI_Comm_set_name, made.real, made.name);
-  if (made.hints.count != 0) {
-    uint64_t hints = make_info(made.hints);
-    inside(index_MPI_Comm_set_info, made.real, hints);
-    inside(index_MPI_Info_free, &hints);
-  }
-  inside(index_MPI_Comm_set_errhandler, made.real, real_handler(made.handler));
-}
-
 int by_number(const void* a, const void* b) {
   return compare((*static_cast<CommunicatorMade* const*>(a))->number,
                  (*static_cast<CommunicatorMade* const*>(b))->number);
@@ -87,7 +68,8 @@ void renew_communicators() {
   if (all.count != 0) qsort(all.all, all.count, sizeof all[0], by_number);
   for (CommunicatorMade* made : all) {
     made->real = make(world, *made);
-    furnish(*made);
+    ask_for_group(made->real);  // the program may have done so in the old MPI
+    furnish(*made, made->real);
   }
   free_group(world);
   all.clear();

@@ -19,7 +19,7 @@ uint64_t sequence = 0;
 uint32_t held_back = 0;
 uint64_t renewals = 0;
 
-uint64_t null_request() { return abi::known(abi::Known::request_null); }
+uint64_t null_request() { return abi::null<Class::request>(); }
 
 void add_open_collective(int by) {
   lower::channel().open_collectives =
@@ -78,12 +78,6 @@ void set_done(Request& request, const abi::Status& status, int error) {
   request.is_done = true;
 }
 
-void set_empty(abi::Status& status) {
-  uint64_t none = null_request();
-  int flag = 0;
-  inside(index_MPI_Test, &none, &flag, &status);
-}
-
 // It is complete at its begin in this process: its message was taken in before the cut.
 void end_send(Slot& slot, Request& request) {
   abi::Status status;
@@ -125,9 +119,12 @@ bool poll(Slot& slot, Request& request) {
 void renew(Slot& slot, Request& request) {
   const uint64_t comm =
       request.communicator != nullptr ? abi::real<Class::comm>(request.communicator->handle) : 0;
-  if (request.is_persistent) {
-    inside(request.make, request.buffer, request.count, real_type(request), request.peer,
+  const auto make = [&] {
+    inside(request.make, request.buffer, request.count, request.type.real(), request.peer,
            request.tag, comm, &slot.real);
+  };
+  if (request.is_persistent) {
+    make();
     if (!request.is_active || request.is_done) return;
     if (request.kind == Kind::send) return end_send(slot, request);
     inside(index_MPI_Start, &slot.real);
@@ -136,28 +133,25 @@ void renew(Slot& slot, Request& request) {
   } else if (request.kind == Kind::send) {
     end_send(slot, request);
   } else if (request.kind == Kind::receive) {
-    inside(index_MPI_Irecv, request.buffer, request.count, real_type(request), request.peer,
-           request.tag, comm, &slot.real);
+    make();
   }
 }
 
 int by_sequence(const void* a, const void* b) {
-  const uint64_t first = by_slot.at(*static_cast<Slot* const*>(a)).sequence;
-  const uint64_t second = by_slot.at(*static_cast<Slot* const*>(b)).sequence;
-  return first < second ? -1 : first > second ? 1 : 0;
+  return compare(by_slot.at(*static_cast<Slot* const*>(a)).sequence,
+                 by_slot.at(*static_cast<Slot* const*>(b)).sequence);
 }
 
 }  // namespace
 
-void set_type(Request& request, abi::Handle<Class::datatype> type) {
-  const Slot* slot = abi::slot_of<Class::datatype>(type);
-  request.type = type;
-  request.type_made = slot != nullptr ? made_of(slot) : nullptr;
-  use(request.type_made);
+void set_empty(abi::Status& status) {
+  uint64_t none = null_request();
+  int flag = 0;
+  inside(index_MPI_Test, &none, &flag, &status);
 }
 
 void clear(Request& request) {
-  unuse(request.type_made);
+  unuse(request.type.made);
   let_go_of_communicator(request.communicator);
   request = Request{};
 }
@@ -192,16 +186,11 @@ Request* note_request(RequestHandle handle, Kind kind) {
   return request;
 }
 
-void note_receive(RequestHandle handle, void* buffer, int count, abi::Handle<Class::datatype> type,
-                  int source, int tag, Communicator* in) {
+void note_receive(RequestHandle handle, const Transfer& of, Communicator* in) {
   Request* request = note_request(handle, Kind::receive);
   if (request == nullptr) return;
-  request->buffer = buffer;
-  request->count = count;
-  set_type(*request, type);
-  request->peer = source;
-  request->tag = tag;
-  request->communicator = in;
+  request->set(of, in);
+  request->make = index_MPI_Irecv;
   request->sequence = ++sequence;
 }
 

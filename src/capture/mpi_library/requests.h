@@ -9,6 +9,32 @@
 
 namespace backstay::mpi {
 
+// What a call that sends or receives is given.
+struct Transfer {
+  void* buffer;
+  int count;
+  abi::Handle<Class::datatype> type;
+  int peer, tag;
+  abi::Handle<Class::comm> comm;
+
+  uint64_t real_type() const { return abi::real<Class::datatype>(type); }
+  uint64_t real_comm() const { return abi::real<Class::comm>(comm); }
+  // The call by its number, with one more argument behind these.
+  template <typename More>
+  int call(uint32_t index, More more) const {
+    return inside(index, buffer, count, real_type(), peer, tag, real_comm(), more);
+  }
+  // Of a call that makes a request.
+  int begin(uint32_t index, void* request) const {
+    Out<Class::request> made(request);
+    const int result = call(index, made.place());
+    made.put();
+    return result;
+  }
+};
+// A blocking send, counted.
+int send_now(uint32_t index, const Transfer& of);
+
 struct Request {
   enum class Kind : uint8_t { other, send, receive, collective };
   Kind kind;
@@ -26,20 +52,22 @@ struct Request {
   uint32_t make;
   int count, peer, tag;
   void* buffer;
-  abi::Handle<Class::datatype> type;
-  Made* type_made;  // null: MPI's own type. The program may have freed its handle
+  Reference<Class::datatype> type;  // the program may have freed its handle
   Communicator* communicator;
   abi::Status status;
+
+  void set(const Transfer& to, Communicator* in) {
+    buffer = to.buffer;
+    count = to.count;
+    type = refer_to<Class::datatype>(to.type);
+    peer = to.peer;
+    tag = to.tag;
+    communicator = in;
+  }
 };
 
 using RequestHandle = abi::Handle<Class::request>;
 
-// Keeps the type as long as the request needs it.
-void set_type(Request& request, abi::Handle<Class::datatype> type);
-inline uint64_t real_type(const Request& request) {
-  return request.type_made != nullptr ? request.type_made->real
-                                      : abi::real<Class::datatype>(request.type);
-}
 // Lets go of what it keeps.
 void clear(Request& request);
 
@@ -47,8 +75,7 @@ void clear(Request& request);
 Request* note_request(RequestHandle handle, Request::Kind kind);
 // The one of a handle; null where nothing is known of it.
 Request* request_of(RequestHandle handle);
-void note_receive(RequestHandle handle, void* buffer, int count, abi::Handle<Class::datatype> type,
-                  int source, int tag, Communicator* in);
+void note_receive(RequestHandle handle, const Transfer& of, Communicator* in);
 // A request that is complete from its begin: its message came out of the store.
 RequestHandle done_request(const abi::Status& status, int error);
 // A persistent one is begun: by a message out of the store, or by the real MPI.
@@ -71,6 +98,8 @@ bool poll(RequestHandle handle);
 int hand_over(RequestHandle& handle, void* status);
 // As MPI does it: the field of the error stays.
 void copy_status(const abi::Status& from, void* to);
+// What MPI gives where there is no request.
+void set_empty(abi::Status& status);
 // It waits for nothing: null, or persistent and not started.
 bool is_idle(RequestHandle handle);
 // MPI_Request_free and MPI_Cancel of a handle that has a slot.

@@ -10,42 +10,37 @@ namespace {
 using Comm = abi::Handle<Class::comm>;
 using Type = abi::Handle<Class::datatype>;
 
-int send(uint32_t index, const void* buffer, int count, Type type, int to, int tag, Comm comm) {
-  const InCall in_call;
-  const int result = beside(index, buffer, count, abi::real<Class::datatype>(type), to, tag,
-                            abi::real<Class::comm>(comm));
-  if (result == 0) count_sent(communicator_of(comm), to);
-  return result;
-}
-
 // Counted when it begins.
-int begin_send(uint32_t index, const void* buffer, int count, Type type, int to, int tag, Comm comm,
-               void* request) {
+int begin_send(uint32_t index, const Transfer& of, void* request) {
   const InCall in_call;
-  Out<Class::request> made(request);
-  const int result = inside(index, buffer, count, abi::real<Class::datatype>(type), to, tag,
-                            abi::real<Class::comm>(comm), made.place());
-  made.put();
+  const int result = of.begin(index, request);
   if (result != 0) return result;
   note_request(*static_cast<RequestHandle*>(request), Request::Kind::send);
-  count_sent(communicator_of(comm), to);
+  count_sent(communicator_of(of.comm), of.peer);
   return result;
 }
 
 }  // namespace
 
+int send_now(uint32_t index, const Transfer& of) {
+  const int result =
+      beside(index, of.buffer, of.count, of.real_type(), of.peer, of.tag, of.real_comm());
+  if (result == 0) count_sent(communicator_of(of.comm), of.peer);
+  return result;
+}
+
 extern "C" {
 
-#define BACKSTAY_SEND(name)                                                           \
-  int P##name(const void* buffer, int count, Type type, int to, int tag, Comm comm) { \
-    return send(index_##name, buffer, count, type, to, tag, comm);                    \
-  }                                                                                   \
+#define BACKSTAY_SEND(name)                                                     \
+  int P##name(void* buffer, int count, Type type, int to, int tag, Comm comm) { \
+    const InCall in_call;                                                       \
+    return send_now(index_##name, {buffer, count, type, to, tag, comm});        \
+  }                                                                             \
   BACKSTAY_MPI_NAME(name)
-#define BACKSTAY_BEGIN_SEND(name)                                                   \
-  int P##name(const void* buffer, int count, Type type, int to, int tag, Comm comm, \
-              void* request) {                                                      \
-    return begin_send(index_##name, buffer, count, type, to, tag, comm, request);   \
-  }                                                                                 \
+#define BACKSTAY_BEGIN_SEND(name)                                                              \
+  int P##name(void* buffer, int count, Type type, int to, int tag, Comm comm, void* request) { \
+    return begin_send(index_##name, {buffer, count, type, to, tag, comm}, request);            \
+  }                                                                                            \
   BACKSTAY_MPI_NAME(name)
 
 BACKSTAY_SEND(MPI_Send)

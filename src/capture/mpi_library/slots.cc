@@ -1,5 +1,6 @@
 #include "capture/mpi_library/slots.h"
 
+#include <string.h>
 #include <unistd.h>
 
 namespace backstay::mpi {
@@ -11,6 +12,13 @@ uint32_t first_free = 0;  // 0: none; slot 0 is never used
 uint32_t used = 1;        // those from here on were never taken
 }  // namespace
 
+void end_program(const char* why) {
+  (void)!write(2, "backstay: ", 10);
+  (void)!write(2, why, strlen(why));
+  (void)!write(2, "\n", 1);
+  _exit(126);
+}
+
 Slot* take_slot(Class type, uint64_t real) {
   uint32_t index = first_free;
   if (index != 0) {
@@ -18,10 +26,7 @@ Slot* take_slot(Class type, uint64_t real) {
   } else if (used < slots_max) {
     index = used++;
   } else {
-    constexpr char message[] =
-        "backstay: the program has more than 4 million MPI handles at once\n";
-    (void)!write(2, message, sizeof message - 1);
-    _exit(126);
+    end_program("the program has more than 4 million MPI handles at once");
   }
   slots[index] = Slot{real, static_cast<uint32_t>(type), 0};
   return &slots[index];

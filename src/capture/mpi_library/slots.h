@@ -29,6 +29,9 @@ struct Slot {
   uint32_t next;  // where free: the next free one
 };
 
+// Says why, a sentence without its full stop, in a line of standard error.
+[[noreturn]] void end_program(const char* why);
+
 inline constexpr uint32_t slots_max = 1 << 22;
 extern Slot slots[slots_max];
 

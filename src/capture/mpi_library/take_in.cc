@@ -20,7 +20,7 @@ class Bytes {
  public:
   explicit Bytes(uint64_t bytes) {
     constexpr uint64_t block = 1 << 20;
-    type_ = abi::known(abi::Known::byte);
+    type_ = abi::byte();
     count_ = static_cast<int>(bytes);
     if (bytes <= INT32_MAX) return;
     uint64_t large = 0;
@@ -58,14 +58,13 @@ uint64_t own_communicator() {
   if (own == 0 || of_fs != lives()) {
     of_fs = lives();
     own = 0;
-    inside(index_MPI_Comm_dup, abi::known(abi::Known::self), &own);
-    inside(index_MPI_Comm_set_errhandler, own, abi::known(abi::Known::errors_return));
+    inside(index_MPI_Comm_dup, abi::self(), &own);
+    inside(index_MPI_Comm_set_errhandler, own, abi::errors_return());
   }
   return own;
 }
 
 bool take_in(const Communicator& in) {
-  constexpr int any_tag = -1;  // in both ABIs
   bool has_news = false;
   if (in.size == 0) return false;  // it is being made
   const uint64_t real = abi::real<Class::comm>(in.handle);
@@ -74,7 +73,7 @@ bool take_in(const Communicator& in) {
     uint64_t message = 0;
     abi::Status status;
     memset(&status, 0, sizeof status);
-    inside(index_MPI_Improbe, abi::any_source, any_tag, real, &is_there, &message, &status);
+    inside(index_MPI_Improbe, abi::any_source, abi::any_tag, real, &is_there, &message, &status);
     if (is_there == 0) return has_news;
     Stored* one = begin_taking(message, &in, status);
     drive(*one);

@@ -15,8 +15,7 @@ bool take_in_all();
 extern Store store;
 
 inline Pattern pattern_of(const Communicator* in, int source, int tag) {
-  constexpr int any_tag = -1;  // in both ABIs
-  return {in, source, tag, source == abi::any_source, tag == any_tag};
+  return {in, source, tag, source == abi::any_source, tag == abi::any_tag};
 }
 
 // The message for a receive: taken out of the store where there is one. Null: none.

@@ -42,8 +42,8 @@ int make_distributed(const Topology& topology, uint64_t over, uint64_t* real) {
   void* const no_weights = abi::unweighted();
   return inside(index_MPI_Dist_graph_create_adjacent, over, topology.first, sources,
                 topology.is_weighted ? weights : no_weights, topology.second, destinations,
-                topology.is_weighted ? weights + topology.first : no_weights, abi::no_info(), 0,
-                real);
+                topology.is_weighted ? weights + topology.first : no_weights,
+                abi::null<Class::info>(), 0, real);
 }
 
 }  // namespace

@@ -9,8 +9,6 @@ namespace backstay::mpi {
 
 namespace {
 
-constexpr int undefined = -32766;  // in both ABIs
-
 // Statuses that the real MPI writes: the program's; or ours, where it ignores them and a receive
 // from any source has to be counted.
 class Statuses {
@@ -68,10 +66,7 @@ Awaited awaited_of(const Call& call) {
 }
 
 void give_empty(void* status) {
-  if (abi::is_ignored(status)) return;
-  uint64_t none = abi::known(abi::Known::request_null);
-  int flag = 0;
-  inside(index_MPI_Test, &none, &flag, status);
+  if (!abi::is_ignored(status)) set_empty(*static_cast<abi::Status*>(status));
 }
 
 // --- all
@@ -113,8 +108,7 @@ int all_at_once(const Call& call, bool once) {
   const auto test = [&] {
     return native(index_MPI_Testall, call.count, reals.place(), &is_complete, statuses.place());
   };
-  auto body = [&] { return test(); };
-  const int result = once ? in_lower(body) : test_in_lower(is_complete, test);
+  const int result = test_in_lower(is_complete, test, once);
   if (result == 0 && is_complete == 0) return -1;
   for (int i = 0; i < call.count; ++i) {
     if (result == 0 || reals.is_null_at(i)) count_completed(call, statuses, i, i);
@@ -134,7 +128,7 @@ int find_done(const Call& call) {
     if (poll(call.requests[i])) return i;
     has_open = true;
   }
-  return has_open ? -1 : undefined;
+  return has_open ? -1 : abi::undefined;
 }
 
 int any_at_once(const Call& call, int* index, int* is_complete, bool once) {
@@ -144,8 +138,7 @@ int any_at_once(const Call& call, int* index, int* is_complete, bool once) {
   const auto test = [&] {
     return native(index_MPI_Testany, call.count, reals.place(), index, is_complete, status);
   };
-  auto body = [&] { return test(); };
-  const int result = once ? in_lower(body) : test_in_lower(*is_complete, test);
+  const int result = test_in_lower(*is_complete, test, once);
   const bool has_one = *index >= 0 && *index < call.count && (*is_complete != 0 || result != 0);
   if (has_one) complete(call.requests[*index], static_cast<abi::Status*>(status)->source);
   reals.put();
@@ -170,7 +163,7 @@ int some_done(const Call& call, int* count, int* indices) {
     if (error != 0) has_errors = true;
     if (!abi::is_ignored(call.statuses)) static_cast<abi::Status*>(call.status(at))->error = error;
   }
-  if (!has_open) *count = undefined;
+  if (!has_open) *count = abi::undefined;
   return has_errors ? abi::error_in_status : 0;
 }
 
@@ -181,8 +174,7 @@ int some_at_once(const Call& call, int* count, int* indices, bool once) {
   const auto test = [&] {
     return native(index_MPI_Testsome, call.count, reals.place(), count, indices, statuses.place());
   };
-  auto body = [&] { return test(); };
-  const int result = once ? in_lower(body) : test_in_lower(*count, test);
+  const int result = test_in_lower(*count, test, once);
   for (int at = 0; at < *count; ++at) count_completed(call, statuses, indices[at], at);
   reals.put();
   return result;
@@ -235,7 +227,7 @@ int PMPI_Waitany(int count, void* requests, int* index, void* status) {
   }
   while ((*index = find_done(call)) == -1) turn(awaited_of(call));
   stop_waiting();
-  if (*index != undefined) return hand_over(call.requests[*index], status);
+  if (*index != abi::undefined) return hand_over(call.requests[*index], status);
   give_empty(status);
   return 0;
 }
@@ -251,8 +243,8 @@ int PMPI_Testany(int count, void* requests, int* index, int* flag, void* status)
     *index = find_done(call);
     *flag = *index != -1 ? 1 : 0;
     if (*index >= 0) return hand_over(call.requests[*index], status);
-    if (*index == undefined) give_empty(status);
-    if (*flag == 0) *index = undefined;
+    if (*index == abi::undefined) give_empty(status);
+    if (*flag == 0) *index = abi::undefined;
   }
   if (is_asked() && result == 0 && *flag == 0) found_nothing(awaited_of(call));
   return result;
