@@ -31,6 +31,7 @@ static volatile long ticks, wrong, inside, depth, deepest;
 static volatile int in_mpi;
 
 static void tick(int number, siginfo_t* info, void* context) {
+  if (gettid() != getpid()) return;  // it came to a thread of MPI's own
   const int before = errno;
   ++ticks;
   inside += in_mpi;
