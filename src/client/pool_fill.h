@@ -1,7 +1,7 @@
 // Bytes that come piece by piece go to the agent in buffers of its pool (docs/protocol/agent.md):
 // they are copied into a buffer that the agent has granted, which is handed over once it is full.
-// Waits for a buffer only while it holds none, so that processes which wait for each other's
-// buffers do not exist.
+// Waits for a buffer only while it holds none, so no two processes wait for each other's
+// buffers.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ class PoolFill {
   // Nothing of it is kept; the agent has back what it has lent. Errors: agent_lost.
   Status give_up();
 
-  VersionNumber version() const { return version_; }  // that has begun; 0: none
-  std::uint64_t bytes() const { return bytes_; }      // that were appended to it
+  VersionNumber version() const { return version_; }  // the one that is begun; 0: none
+  std::uint64_t bytes() const { return bytes_; }      // appended to it so far
 
   // `copy` (offset, to, sum) -> Status copies bytes from this offset of the piece into pool memory,
   // and takes them into `sum`. Blocks while the pool is full. Errors: those of `copy`, the agent's
@@ -71,8 +71,8 @@ class PoolFill {
   std::uint64_t bytes_ = 0;
   std::deque<std::uint32_t> granted_;  // the front one is being filled
   std::span<std::byte> buffer_;        // its memory
-  std::uint32_t used_ = 0;             // of it
-  Checksum sum_;                       // of that
+  std::uint32_t used_ = 0;             // bytes of `buffer_`
+  Checksum sum_;                       // of these bytes
   std::uint32_t asked_ = 0;            // buffers that were asked for and not granted yet
   std::uint32_t window_ = 0;           // buffers to have or to have asked for
 };

@@ -43,12 +43,12 @@ class Streams {
   Status close(Id id);
   bool has(const std::string& name) const { return by_name_.contains(name); }
 
-  // That a version can have them: all are closed, and nothing is lost. Errors: state (names one
+  // Ok if a version can take them: all are closed, and nothing is lost. Errors: state (names one
   // that is open), that of a write.
   Status ready() const;
   bool any() const { return !streams_.empty(); }
   bool were_used() const { return first_id_ + streams_.size() > 1; }  // in this session
-  // A version was begun at the agent: its number is used up.
+  // A version was begun for them: its number counts as used up.
   bool begun() const { return begun_; }
   // Bytes that lie in front of the index in the object.
   std::uint64_t bytes() const { return fill_.bytes(); }

@@ -57,7 +57,7 @@ class Writer {
   // then asked for together rather than more and more of them. Errors: state (one is begun
   // already), too_large (no number is left), agent_lost.
   Status begin(std::uint64_t bytes = 0);
-  // That was begun; 0: none is.
+  // The version that is begun; 0: none.
   VersionNumber begun() const { return fill_.version(); }
   // Copies `bytes` bytes behind those before. Blocks while the pool is full. After an error the
   // version is given up and abandon() is not needed; agent_lost: the writer is over.

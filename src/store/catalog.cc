@@ -29,7 +29,7 @@ Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& jo
   return record;
 }
 
-// Of the highest level that has a good one here: each says by itself that the version exists.
+// The record of the highest level that is good here: each proves that the version exists.
 // Errors: not_found (none has one), or why the highest one cannot be read.
 Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& job,
                                          VersionNumber version) {
@@ -43,27 +43,39 @@ Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& jo
   return bad.value_or(Error(Code::not_found, "it has no commit record"));
 }
 
+template <typename T>
+bool is_missing(const Result<T>& read) {
+  return !read.ok() && read.error().code() == Code::not_found;
+}
+
+// Calls `read` once more where it fails, as the trouble may pass.
+template <typename Read>
+auto read_twice(const Read& read) {
+  auto first = read();
+  return first.ok() || is_missing(first) ? first : read();
+}
+
+void cannot_be_read(StoredVersion& stored, const Error& why) {
+  stored.damage = why.message();
+  if (!is_damage_or_gone(why.code())) stored.unreadable = why;
+}
+
 }  // namespace
 
 StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version) {
   StoredVersion stored;
   stored.version = version;
   const std::string folder = format::version_folder(job, version);
-  if (auto text = tier.get(folder + "/" + std::string(format::damaged_name), damage_bytes_max);
-      text.ok()) {
-    stored.damage = first_line(*text);
-  }
-  auto record = read_commit(tier, job, version);
-  const auto is_missing = [&] { return !record.ok() && record.error().code() == Code::not_found; };
-  if (!record.ok() && !is_missing()) record = read_commit(tier, job, version);  // it may pass
-  if (is_missing()) {
-    stored.damage.clear();  // a mark without a version: the rest of one that was removed
-    return stored;
-  }
+  const auto mark = read_twice(
+      [&] { return tier.get(folder + "/" + std::string(format::damaged_name), damage_bytes_max); });
+  if (mark.ok()) stored.damage = first_line(*mark);
+  if (!is_missing(mark) && !mark.ok()) cannot_be_read(stored, mark.error());
+  const auto record = read_twice([&] { return read_commit(tier, job, version); });
+  // A mark without a version is the rest of one that was removed.
+  if (is_missing(record)) return {.version = version};
   if (!record.ok()) {
     // It was committed once, so it is damaged, not garbage: nothing removes it silently.
-    stored.damage = record.error().message();
-    if (!is_damage_or_gone(record.error().code())) stored.unreadable = record.error();
+    cannot_be_read(stored, record.error());
     return stored;
   }
   stored.level = record->level;
@@ -73,32 +85,49 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
 
 namespace {
 
-// Calls `with` for each good manifest of a run of several nodes in the version's folder.
+// Calls `with` for each good manifest of a run of several nodes in the version's folder. An error
+// is one that may pass: a manifest may be there that nobody has seen.
 template <typename With>
-void each_part(tier::Tier& tier, const std::string& job, VersionNumber version, const With& with) {
+Status each_part(tier::Tier& tier, const std::string& job, VersionNumber version,
+                 const With& with) {
   const std::string folder = format::version_folder(job, version);
-  const auto names = tier.list(folder);
-  if (!names.ok()) return;
+  const auto names = read_twice([&] { return tier.list(folder); });
+  Status status;
+  const auto failed = [&](const Error& why) {
+    if (!is_damage_or_gone(why.code())) status = why;
+  };
+  if (!names.ok()) return failed(names.error()), status;
   for (const std::string& name : *names) {
     if (!format::node_of_manifest(name)) continue;
-    const auto bytes = tier.get(folder + "/" + name, format::manifest_bytes_max);
-    if (!bytes.ok()) continue;
-    const auto manifest = format::decode_manifest(*bytes);
-    if (!manifest.ok() || manifest->nodes < 2 || manifest->version != version) continue;
-    with(*manifest, *bytes);
+    Buffer bytes;
+    const auto manifest = read_twice([&]() -> Result<format::Manifest> {
+      BACKSTAY_ASSIGN(bytes, tier.get(folder + "/" + name, format::manifest_bytes_max));
+      return format::decode_manifest(bytes);
+    });
+    if (!manifest.ok()) {
+      failed(manifest.error());
+    } else if (manifest->nodes >= 2 && manifest->version == version) {
+      with(*manifest, bytes);
+    }
   }
+  return status;
 }
 
 }  // namespace
 
 bool find_in_doubt(tier::Tier& tier, const std::string& job, StoredVersion& stored) {
-  stored.parts.clear();
-  each_part(tier, job, stored.version, [&](const format::Manifest& manifest, const Buffer& bytes) {
-    stored.record = format::record_of(manifest, bytes);
-    stored.in_doubt = true;
-    stored.parts.push_back(manifest.node);
-    stored.needs = format::both_needs(stored.needs, manifest.needs);
-  });
+  StoredVersion found{.version = stored.version};
+  const auto add = [&](const format::Manifest& manifest, const Buffer& bytes) {
+    found.record = format::record_of(manifest, bytes);
+    found.in_doubt = true;
+    found.parts.push_back(manifest.node);
+    found.needs = format::both_needs(found.needs, manifest.needs);
+  };
+  if (const Status status = each_part(tier, job, stored.version, add); !status.ok()) {
+    cannot_be_read(stored, status.error());
+    return false;
+  }
+  stored = std::move(found);
   return stored.in_doubt;
 }
 
@@ -106,9 +135,10 @@ std::vector<format::Need> needs_there(tier::Tier& tier, const std::string& job,
                                       const StoredVersion& stored) {
   std::vector<format::Need> needs = stored.record.needs;
   if (stored.record.nodes == 1 || stored.record.level == Level::durable) return needs;
-  each_part(tier, job, stored.version, [&](const format::Manifest& manifest, const Buffer&) {
+  const auto add = [&](const format::Manifest& manifest, const Buffer&) {
     if (manifest.run == stored.record.run) needs = format::both_needs(needs, manifest.needs);
-  });
+  };
+  (void)each_part(tier, job, stored.version, add).ok();  // a part without manifest needs nothing
   return needs;
 }
 
@@ -153,6 +183,11 @@ void remove_garbage(tier::Tier& tier, const std::string& job, VersionNumber vers
 
 }  // namespace
 
+bool exists(tier::Tier& tier, const std::string& job, StoredVersion& stored) {
+  return stored.level != Level::none || !stored.damage.empty() ||
+         find_in_doubt(tier, job, stored) || stored.unreadable;
+}
+
 Result<std::vector<StoredVersion>> scan_for_agent(tier::Tier& tier, const std::string& job,
                                                   bool clean) {
   std::vector<std::string> ignored;
@@ -166,8 +201,7 @@ Result<std::vector<StoredVersion>> scan_for_agent(tier::Tier& tier, const std::s
   // number must not use up those that are left.
   const VersionNumber counted = counted_to(found);
   std::erase_if(found, [&](StoredVersion& stored) {
-    const bool garbage =
-        stored.level == Level::none && stored.damage.empty() && !find_in_doubt(tier, job, stored);
+    const bool garbage = !exists(tier, job, stored);
     if (garbage && clean) remove_garbage(tier, job, stored.version);
     if (stored.level != Level::none) stored.needs = needs_there(tier, job, stored);
     return garbage && stored.version > counted;
@@ -192,7 +226,7 @@ Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
 
 Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version,
                  const std::string& why) {
-  const std::string text = why + "\n";
+  const std::string text = why.substr(0, damage_bytes_max - 1) + "\n";
   return tier.put(format::version_folder(job, version) + "/" + std::string(format::damaged_name),
                   std::as_bytes(std::span(text)));
 }

@@ -15,15 +15,20 @@ namespace backstay::store {
 // One version. Level none and no damage: it does not exist, or is garbage.
 StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version);
 
-// One without record or damage: true if it is in doubt, and `stored` then says so.
+// One without record or damage: true if it is in doubt, and `stored` then says so. Where that could
+// not be read, `stored` is unreadable.
 bool find_in_doubt(tier::Tier& tier, const std::string& job, StoredVersion& stored);
+
+// After look_at(): false if the version does not exist, or is garbage. Where only the manifests can
+// tell, it calls find_in_doubt().
+bool exists(tier::Tier& tier, const std::string& job, StoredVersion& stored);
 
 // A folder whose number is further than this beyond the newest good version was copied or made by
 // hand: a job that takes a version each second needs 30 years to count so far.
 inline constexpr VersionNumber numbers_skipped_max = 1'000'000'000;
 
-// What the files of a recorded version need that are there. Of a run of several nodes that reads
-// their manifests: the record has the needs of one part, and copies of others may be here.
+// The needs of all files of a recorded version that are here. For a run of several nodes this reads
+// the manifests: the record has the needs of one part, and copies of other parts may be here.
 std::vector<format::Need> needs_there(tier::Tier& tier, const std::string& job,
                                       const StoredVersion& stored);
 

@@ -1,7 +1,7 @@
 // A file that is on its way onto this node's disk piece by piece, from other nodes: a copy
 // (incoming_replica.h) or parity (incoming_parity.h). It exists from seal() on.
 //
-// Of one thread. Blocks on the tier when it opens and seals.
+// One thread at a time. Blocks on the tier when it opens and seals.
 #pragma once
 
 #include <cstdint>

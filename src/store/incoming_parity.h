@@ -8,7 +8,7 @@
 //   parity.4  the folder is synced, and those above
 // A crash before parity.3 leaves a file without a manifest, which is no parity.
 //
-// Of one thread. Blocks on the tier when it opens and seals.
+// One thread at a time. Blocks on the tier when it opens and seals.
 #pragma once
 
 #include <string>

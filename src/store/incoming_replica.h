@@ -11,7 +11,7 @@
 // A crash before keep.3 leaves a segment without a manifest, which is no copy; the other files of
 // that folder are not touched.
 //
-// Of one thread. Blocks on the tier when it opens and seals.
+// One thread at a time. Blocks on the tier when it opens and seals.
 #pragma once
 
 #include <cstdint>

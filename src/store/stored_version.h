@@ -35,8 +35,8 @@ struct StoredVersion {
   std::vector<NodeId> parts = {};  // of an in doubt one: whose are here, copies too
   // What the files of it need that are here, copies too. The record has the needs of one part.
   std::vector<format::Need> needs = {};
-  // Why its commit record could not be read, where it may be good all the same: nothing may take
-  // its place.
+  // Why its record, its mark of damage or its manifests could not be read, where it may be good all
+  // the same: nothing may take its place, and nothing removes it.
   std::optional<Error> unreadable = {};
   bool good() const { return level != Level::none && damage.empty(); }
 };

@@ -55,9 +55,9 @@ class VersionCopy {
     format::CommitRecord record;    // as it is in `from`
     Level level = Level::durable;   // of the record that is written in `to`
     std::uint64_t bytes_per_s = 0;  // 0: as fast as the tiers allow
-    // Whose file, if not all of them; of the record version, run, ranks and nodes count.
+    // This node's file alone: then version, run, ranks and nodes of the record count.
     std::optional<NodeId> only = {};
-    PartReader::First first = {};  // of `only`: read before `from`
+    PartReader::First first = {};  // reads chunks of that file before `from` does
   };
   struct Part {
     std::uint64_t payload_bytes = 0;

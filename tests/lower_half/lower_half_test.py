@@ -114,8 +114,11 @@ class LowerHalf(unittest.TestCase):
         self.assertEqual((code, out), (0, native), error)
 
     def test_the_lower_half_is_in_its_range_and_the_program_is_not(self):
-        code, out, error = run([MPIRUN, "-n", 2, BOOT, "--mpi", FOLDER, "--", program("maps")])
-        self.assertEqual(code, 0, error)
+        with tempfile.TemporaryDirectory() as folder:
+            maps = [program("maps"), folder + "/"]
+            code, _, error = run([MPIRUN, "-n", 2, BOOT, "--mpi", FOLDER, "--", *maps])
+            self.assertEqual(code, 0, error)
+            out = "".join(each.read_text() for each in Path(folder).iterdir())
         seen = 0
         for line in out.splitlines():
             found = re.match(r"map \d ([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \d+ *(.*)", line)

@@ -1,4 +1,4 @@
-// Every rank prints its map behind MPI's start and some messages, one after the other.
+// Every rank writes its map behind MPI's start and some messages to argv[1] and its number.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,20 +14,19 @@ int main(int argc, char** argv) {
   char *from = calloc(1, bytes), *to = calloc(1, bytes);
   MPI_Sendrecv(from, bytes, MPI_CHAR, (rank + 1) % ranks, 1, to, bytes, MPI_CHAR,
                (rank + ranks - 1) % ranks, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  for (int turn = 0; turn < ranks; ++turn) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (turn != rank) continue;
-    FILE* maps = fopen("/proc/self/maps", "r");
-    for (char line[8192]; fgets(line, sizeof line, maps);) printf("map %d %s", rank, line);
-    fclose(maps);
-    FILE* status = fopen("/proc/self/status", "r");
-    for (char line[256]; fgets(line, sizeof line, status);) {
-      if (strncmp(line, "SigCgt:", 7) == 0) printf("handlers %d %s", rank, line + 8);
-    }
-    fclose(status);
-    printf("break %d %p main %p\n", rank, sbrk(0), (void*)main);
-    fflush(stdout);
+  char path[4096];
+  snprintf(path, sizeof path, "%s%d", argv[1], rank);
+  FILE* out = fopen(path, "w");
+  FILE* maps = fopen("/proc/self/maps", "r");
+  for (char line[8192]; fgets(line, sizeof line, maps);) fprintf(out, "map %d %s", rank, line);
+  fclose(maps);
+  FILE* status = fopen("/proc/self/status", "r");
+  for (char line[256]; fgets(line, sizeof line, status);) {
+    if (strncmp(line, "SigCgt:", 7) == 0) fprintf(out, "handlers %d %s", rank, line + 8);
   }
+  fclose(status);
+  fprintf(out, "break %d %p main %p\n", rank, sbrk(0), (void*)main);
+  fclose(out);
   MPI_Finalize();
   return 0;
 }

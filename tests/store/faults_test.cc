@@ -44,8 +44,9 @@ std::unique_ptr<tier::Tier> tier_on(io::FileSystem& files,
   return tier::open_dir_tier(files, make_ring, {.root = "/versions"}).value();
 }
 
-Status write(tier::Tier& tier, VersionNumber version) {
-  PartWriter writer(tier, "job", {version, /*run=*/7, 0, 1, ranks, chunk_bytes});
+// Of a run of several nodes it writes the first one's part, without a record.
+Status write(tier::Tier& tier, VersionNumber version, std::uint32_t nodes = 1) {
+  PartWriter writer(tier, "job", {version, /*run=*/7, 0, nodes, ranks, chunk_bytes});
   BACKSTAY_TRY(writer.open(0));
   PartEnd end{version, 42, {}};
   std::vector<AlignedMemory> slots;
@@ -65,7 +66,7 @@ Status write(tier::Tier& tier, VersionNumber version) {
   while (writer.in_flight() > 0) writer.reap(/*wait=*/true);
   if (writer.error()) return *writer.error();
   BACKSTAY_ASSIGN(FinishedPart part, writer.finish(end));
-  return put_record(tier, part.record);
+  return nodes == 1 ? put_record(tier, part.record) : Status();
 }
 
 Status copy(tier::Tier& from, tier::Tier& to, VersionNumber version) {
@@ -187,6 +188,39 @@ INSTANTIATE_TEST_SUITE_P(All, StoreFaults,
                                                               Fault::permission, Fault::interrupted,
                                                               Fault::short_transfer, Fault::torn,
                                                               Fault::stop, Fault::stop_midway)));
+
+// Each call of a scan fails in turn, alone or with the next one. The scan removes nothing but
+// garbage, and takes no version as good that was set aside.
+TEST(StoreFaults, AScanThatCannotReadRemovesNothingAndTrustsNothing) {
+  io::MemoryFileSystem disk;
+  ASSERT_TRUE(write(*tier_on(disk), 1).ok());
+  ASSERT_TRUE(set_aside(*tier_on(disk), "job", 1, "bad" + std::string(9000, '.')).ok());
+  ASSERT_TRUE(write(*tier_on(disk), 2, /*nodes=*/2).ok());
+  bool unreadable = false;
+  for (const Fault fault : {Fault::io, Fault::permission, Fault::flip}) {
+    std::uint64_t calls = 1;
+    for (std::uint64_t at = 0; at <= 2 * calls && !HasFailure(); ++at) {
+      const auto plan = io::FaultPlan{at == 0 ? Fault::none : fault, (at + 1) / 2};
+      const auto faults = std::make_shared<io::Faults>(plan);
+      const auto faulty = io::make_faulty_filesystem(disk, faults);
+      const auto next = std::make_shared<io::Faults>(at % 2 == 0 ? plan : io::FaultPlan{});
+      const auto twice = io::make_faulty_filesystem(*faulty, next);
+      const auto scanned = scan_for_agent(*tier_on(*twice), "job", /*clean=*/true);
+      SCOPED_TRACE(fmt::format("{}: {}", at, faults->chosen()));
+      if (at == 0) calls = faults->calls();
+      EXPECT_TRUE(at != 0 || scanned.ok());
+      if (scanned.ok()) {
+        ASSERT_EQ(scanned->size(), 2u);
+        EXPECT_FALSE(scanned->front().good());
+        EXPECT_TRUE(scanned->back().in_doubt || scanned->back().unreadable);
+        unreadable |= scanned->back().unreadable.has_value();
+      }
+      auto second = look_at(*tier_on(disk), "job", 2);
+      EXPECT_TRUE(find_in_doubt(*tier_on(disk), "job", second));
+    }
+  }
+  EXPECT_TRUE(unreadable);
+}
 
 TEST(StoreDamage, EveryByteFlippedIsSeenOrHarmless) {
   io::MemoryFileSystem disk;

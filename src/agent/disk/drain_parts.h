@@ -33,12 +33,13 @@ struct CopyPart {  // answered by PartCopied
   std::shared_ptr<const PooledPart> pooled = {};  // read first; null: the disk alone has it
 };
 struct StopPart {};  // the part under way, if any, is answered by PartCopied with code again
-// Of what was prepared, which ends with it; answered by VersionDurable or CopyFailed.
+// Writes the record of what was prepared, which ends with it; answered by VersionDurable or
+// CopyFailed.
 struct CommitCopy {
   format::CommitRecord record;
   std::vector<VersionNumber> expired = {};  // removed once it is there
 };
-struct EndCopy {};  // what was prepared is given up
+struct EndCopy {};  // gives up what was prepared
 
 // What the drain needs of the world. Called in its thread.
 struct DrainWorld {

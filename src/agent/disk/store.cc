@@ -361,8 +361,7 @@ class StoreWorker::Impl {
   // A tool, or another node's agent, has removed it: no damage.
   bool is_gone(VersionNumber version) {
     StoredVersion now = store::look_at(**tier_, job_, version);
-    return now.level == Level::none && now.damage.empty() &&
-           !store::find_in_doubt(**tier_, job_, now);
+    return !store::exists(**tier_, job_, now);
   }
 
   void handle(ReadChunk& command) {

@@ -175,21 +175,21 @@ std::optional<std::uint32_t> Pool::take() {
 void Pool::give_back(std::uint32_t index) {
   BACKSTAY_CHECK(index < count_ && !free_[index]);
   {
-    const std::lock_guard guard(giving_back_);
+    const std::lock_guard guard(giving_back_[index % giving_back_.size()]);
     ++returns_[index];
   }
   free_[index] = true;
   ++free_count_;
 }
 
-// A little at a time, so that the main loop waits for no whole buffer.
+// A little at a time: the main loop waits for no whole buffer.
 bool Pool::copy_out(std::uint32_t index, std::uint64_t returns, std::uint64_t offset,
                     std::span<std::byte> to) const {
   constexpr std::size_t piece_bytes = 256 << 10;
   const std::byte* from = base_ + std::uint64_t{index} * buffer_bytes_ + offset;
   for (std::size_t at = 0; at < to.size(); at += piece_bytes) {
     const std::size_t bytes = std::min(piece_bytes, to.size() - at);
-    const std::lock_guard guard(giving_back_);
+    const std::lock_guard guard(giving_back_[index % giving_back_.size()]);
     if (returns_[index] != returns) return false;
     std::memcpy(to.data() + at, from + at, bytes);
   }

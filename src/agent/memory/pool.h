@@ -6,6 +6,7 @@
 // them, and copy_out().
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -73,7 +74,7 @@ class Pool {
   // has what it had.
   std::uint64_t returns(std::uint32_t index) const { return returns_[index]; }
   // Copies `to.size()` bytes of a buffer from `offset` on. False: the buffer was given back after
-  // `returns` was noted, and `to` has anything. Any thread.
+  // `returns` was noted, and `to` holds garbage. Any thread.
   bool copy_out(std::uint32_t index, std::uint64_t returns, std::uint64_t offset,
                 std::span<std::byte> to) const;
 
@@ -90,7 +91,8 @@ class Pool {
   std::uint32_t free_count_;
   std::uint32_t cursor_ = 0;  // where take() looks first
   std::vector<bool> free_;
-  mutable std::mutex giving_back_;  // of returns_, but for reads of the main loop, which writes it
+  // Guard returns_, each those with its remainder; the main loop, the only writer, reads without.
+  mutable std::array<std::mutex, 16> giving_back_;
   std::vector<std::uint64_t> returns_;
   std::atomic<bool> touched_ = false;
   std::jthread toucher_;

@@ -28,7 +28,7 @@ class PooledPart {
 
   const store::FileOf& file() const { return file_; }
   // True: `to` has what the segment has from `offset` on. False: not all of it is in the pool, and
-  // `to` has anything.
+  // `to` holds garbage.
   bool read(std::uint64_t offset, std::span<std::byte> to) const;
 
  private:

@@ -23,11 +23,11 @@ class AgentLink {
   // one), protocol, permission.
   static Result<AgentLink> connect(const Config& config, double patience_s = answer_timeout_s);
 
-  // The answer to a question of the page. Errors: not_found (the agent does not know the job or the
-  // version, or has no ranks of it), busy (Forget: it still needs the version, and says for what;
-  // EndRanks: they are of another run), protocol.
+  // Sends a question of the page that is answered with JSON. Errors: not_found (the agent does not
+  // know the job or the version, or has no ranks of it), busy (Forget: it still needs the version,
+  // and says for what; EndRanks: they are of another run), protocol.
   Result<nlohmann::ordered_json> ask(const wire::Message& question);
-  // The same where the answer says no more than that it is done.
+  // Sends one that is answered without content.
   Status tell(const wire::Message& question);
   // Blocks until the version is there (as in status), at most `timeout_s`. Errors: io (it failed),
   // not_found (the job is not open there, or was closed), timeout.

@@ -56,7 +56,7 @@ int Link::connect_there(Asker& asker) {
                                          : connect_or_start(link.socket_, link.program_);
   if (connected.ok()) return connected->release();
   link.unasked_ = connected.error();
-  return -1;
+  return connected.error().code() == Code::timeout ? -ETIMEDOUT : -1;
 }
 
 bool Link::hear_there(Asker& asker, const Answer& answer) {

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "capture/files/raw.h"
@@ -92,6 +93,7 @@ Answered noted(const Answered& answered) {
 
 Answered ask(Asker& asker, const Question& question, const int* descriptors) {
   const int fd = asker.connect(asker);
+  if (fd == -ETIMEDOUT) return {Way::silent, ETIMEDOUT};
   if (fd < 0) return {Way::unasked};
   const int error = send_counted(fd, question, descriptors);
   const Answered answered = error != 0 ? Answered{Way::gone, error} : read_answers(asker, fd);
@@ -104,7 +106,8 @@ Answered ask_in_turn(Asker& asker, const Question& question, const int* descript
   constexpr int attempts = 3;
   for (int attempt = 1;; ++attempt) {
     const Answered answered = ask(asker, question, descriptors);
-    const bool ended = answered.way == Way::silent && ends_silent(asker, question);
+    const bool ended =
+        answered.way == Way::silent && answered.error == 0 && ends_silent(asker, question);
     if ((answered.way != Way::gone && !ended) || attempt == attempts) return answered;
   }
 }

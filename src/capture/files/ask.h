@@ -14,20 +14,21 @@ enum class Way : std::uint32_t {
   answered,
   unasked,  // there is no collector
   gone,     // the collector went away before its answer
-  silent,   // it is stopped, or hangs
+  silent,   // it is stopped, or hangs. `error`: 0, or it said nothing when it was started
   left,     // the asking side would not wait any more
 };
 
 struct Answered {
   Way way = Way::gone;
-  int error = 0;  // of the answer; of gone: why the question could not be sent, 0 where it could
+  int error = 0;  // the collector's; where it is gone, why the question could not be sent, or 0
   std::uint64_t version = 0;
   bool well() const { return way == Way::answered && error == 0; }
 };
 
 // The asking side.
 struct Asker {
-  // Returns a connection to a collector. Less than 0: there is none.
+  // Returns a connection to a collector. Less than 0: there is none; -ETIMEDOUT: one that was
+  // started says nothing.
   int (*connect)(Asker& asker);
   // Hears each answer but the last one. False ends the wait.
   bool (*hear)(Asker& asker, const Answer& answer);
@@ -41,8 +42,8 @@ Answered ask(Asker& asker, const Question& question, const int* descriptors = nu
 // The same, but the next collector is asked if one goes away or is killed, a few times.
 Answered ask_in_turn(Asker& asker, const Question& question, const int* descriptors = nullptr);
 
-// Whether the collector may have this memory file: it has so many bytes, and none was silent a
-// moment ago.
+// True: the collector may have this memory file. It has so many bytes, and no collector was silent
+// within the last minute.
 bool may_take(int memory, std::uint64_t bytes_min);
 // Hands a file over: well() says that it will come to its place, whatever becomes of this process.
 // `synced`: the version of its last sync; 0: there was none. After Way::gone the caller calls

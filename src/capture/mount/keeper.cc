@@ -439,6 +439,7 @@ void Keeper::finish() {
   if (settings_.collector.empty() || !files::has_counts()) return;
   // Counts travel with questions, and no other follows.
   files::Link link(settings_.collector, "");
+  link.ends_silent = false;
   files::Question question;
   question.ask = files::Ask::note;
   (void)files::ask(link, question);

@@ -55,7 +55,8 @@ enum : uint32_t { made_null = 0, made_before = 1, made_direct = 2, made_indirect
 inline constexpr uint32_t index_mask = 0x03ffffff;
 inline uint32_t made(uint32_t handle) { return handle >> 30; }
 
-// MPICH numbers messages as requests; so do we, so that the number says what it is to a reader.
+// The null handle of a class. MPICH has messages among its requests, and so do we: their number
+// says so to a reader.
 template <Class Type>
 constexpr uint64_t null() {
   return Type == Class::file

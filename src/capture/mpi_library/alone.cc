@@ -195,11 +195,11 @@ BACKSTAY_MPI_NAME(MPI_Comm_create_group)
 int PMPI_Intercomm_create(Comm local_comm, int local_leader, Comm peer_comm, int remote_leader,
                           int tag, void* newintercomm) {
   const Communicator* local = communicator_of(local_comm);
-  if (has(local, local_leader) && !communicator(local_comm)->is_inter && tag >= 0 &&
+  if (has_member(local, local_leader) && !communicator(local_comm)->is_inter && tag >= 0 &&
       newintercomm != nullptr) {
     Between sides(*local, local_leader, tag_alone(communicator(local_comm)->number, tag));
     const Communicator* over = sides.is_leader() ? communicator_of(peer_comm) : nullptr;
-    const int leader = has(over, remote_leader) ? over->world_rank(remote_leader) : -1;
+    const int leader = has_member(over, remote_leader) ? over->world_rank(remote_leader) : -1;
     const int over_tag = leader >= 0 ? tag_alone(communicator(peer_comm)->number, tag) : 0;
     if (sides.agree(leader, over_tag)) {
       return make_between(local_comm, local_leader, leader, sides, newintercomm);

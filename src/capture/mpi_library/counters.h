@@ -22,7 +22,7 @@ struct Communicator {
 };
 
 // Whether messages may go to this rank.
-inline bool has(const Communicator* in, int rank) {
+inline bool has_member(const Communicator* in, int rank) {
   return in != nullptr && rank >= 0 && rank < in->size;
 }
 
@@ -53,7 +53,7 @@ int own_world_rank();
 
 template <auto Count>
 void count_message(const Communicator* in, int peer) {
-  if (!has(in, peer)) return;
+  if (!has_member(in, peer)) return;
   const int world = in->world_rank(peer);
   lower::peers_in(lower::channel())[world].*Count = ++(peers()[world].*Count);
 }

@@ -36,7 +36,7 @@ inline void turn(const Awaited& awaited) {
 // Whom a receive or a request waits for, into the list.
 inline void add_awaited(const Communicator* in, int source, Awaited& to) {
   if (in != nullptr && source == abi::any_source) to.add_any();
-  if (has(in, source)) to.add(in->world_rank(source));
+  if (has_member(in, source)) to.add(in->world_rank(source));
 }
 inline void add_awaited(RequestHandle handle, Awaited& to) {
   const Request* request = request_of(handle);

@@ -52,7 +52,7 @@ void end_if_unneeded(Made* made);
 // The descriptor of a slot; null where its class has none.
 extern Made* made_of_slot[slots_max];
 inline Made*& made_of(const Slot* slot) { return made_of_slot[slot - slots]; }
-// That of a handle; null: it is one of MPI's own, or none.
+// The descriptor of a handle; null: it is one of MPI's own, or none.
 template <Class Type>
 Made* made_of(abi::Handle<Type> handle) {
   const Slot* slot = abi::slot_of<Type>(handle);
@@ -65,7 +65,7 @@ void detach(Slot* slot);
 template <Class Type>
 struct Reference {
   Made* made;             // null: one of MPI's own
-  abi::Handle<Type> own;  // that one
+  abi::Handle<Type> own;  // the handle, where it is one of MPI's own
   uint64_t real() const { return made != nullptr ? made->real : abi::real<Type>(own); }
 };
 // The descriptor stays until unuse().
