@@ -15,7 +15,10 @@ namespace {
 
 // A program that begins afresh needs no older version, so what is wrong with these is no error to
 // it.
-bool is_of_versions(Code code) { return is_damage(code) || code == Code::lost || code == Code::io; }
+bool is_of_versions(Code code) {
+  return is_damage(code) || code == Code::lost || code == Code::io || code == Code::mismatch ||
+         code == Code::rank_count;
+}
 
 // What helps where no version can be brought back. `backstay run` may not have started the program.
 Error with_advice(const Error& why, const std::string& job) {

@@ -341,6 +341,10 @@ TEST_F(TwoNodes, RegionsThatDifferAreAnErrorForAllAndNoVersionIsSkipped) {
   change_regions = 3;
   const auto got = restart();
   EXPECT_EQ(code_of(got), Code::mismatch);
+  {
+    const Variable fresh("BACKSTAY_FRESH", "one"), first_try("BACKSTAY_ATTEMPT", "0");
+    EXPECT_EQ(code_of(restart()), Code::none);
+  }
   change_regions.reset();
   EXPECT_EQ(restart().value(), 2u);
 }
