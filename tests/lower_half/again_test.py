@@ -244,11 +244,6 @@ class Refusals(Lives):
             self.refused(f"{folder}/{REAL} is missing", "--mpi", folder)
             shutil.copy(Path(FOLDER) / REAL, folder)
             self.refused(f"{folder}/backstay-lower: not found", "--mpi", folder)
-            other = Path(folder) / "other"
-            other.mkdir()
-            (other / REAL).write_text("this is no library")
-            words = f"the real MPI cannot be opened: {other}/{REAL}: "
-            self.refused(words, "--mpi", FOLDER, LD_LIBRARY_PATH=str(other))
         hydra = {"PMI_FD": "17", "MPI_LOCALNRANKS": "1"}
         launcher = {"OMPI_COMM_WORLD_SIZE": "1"} if MPI == "mpich" else hydra
         with tempfile.TemporaryDirectory() as folder:

@@ -17,7 +17,6 @@
 #include "capture/companion/image_source.h"
 #include "capture/companion/image_target.h"
 #include "capture/companion/inherited.h"
-#include "capture/companion/mpi_in_program.h"
 
 namespace backstay::image {
 namespace {
@@ -274,6 +273,8 @@ Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connectio
   using Source = std::unique_ptr<client::ObjectSource>;
   BACKSTAY_TRY(moments_->may_save());
   if (ended_) return Source(std::make_unique<EndedRank>(origin, objects_->base()));
+  const auto shares = options_.launcher ? shared_.why_not(boot_->pid()) : std::string();
+  if (!shares.empty()) return Error(Code::unsupported, shares);
   auto image = cut(agent, origin);
   const auto mpi = image.ok() ? mpi_library_of(boot_->pid(), options_.mpi) : std::string();
   if (!mpi.empty() && !moments_->settles_mpi()) {

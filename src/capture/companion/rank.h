@@ -19,6 +19,7 @@
 #include "capture/companion/full_every.h"
 #include "capture/companion/image_source.h"
 #include "capture/companion/moments.h"
+#include "capture/companion/mpi_in_program.h"
 #include "capture/companion/options.h"
 #include "capture/companion/snapshot_choice.h"
 #include "client/object_session.h"
@@ -75,6 +76,7 @@ class Rank {
   std::unique_ptr<BootProcess> boot_;  // null: it had ended when it was saved
   std::optional<FullEvery> full_every_;
   std::optional<SnapshotChoice> choice_;
+  SharedState shared_{options_.mpi};
   CutRecord record_;  // of the last cut
   Fd signals_;
   bool fixed_ = false;            // the image of the present save, while the program runs on

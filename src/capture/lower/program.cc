@@ -94,6 +94,8 @@ void do_job(void (*run)(void*), void* argument) {
 // handlers of the program, in code that an image does not hold.
 constexpr const char* own_variables[][2] = {{"UCX_MEM_EVENTS", "n"},
                                             {"UCX_MEM_MMAP_HOOK_MODE", "none"},
+                                            // It maps memory where another process has it.
+                                            {"PMIX_MCA_gds", "^shmem,shmem2"},
                                             {"OMPI_MCA_opal_signal", ""},
                                             {"UCX_ERROR_SIGNALS", ""}};
 
@@ -141,6 +143,24 @@ void lend(void* row) {
     pthread_detach(thread);
   }
   pthread_attr_destroy(&small);
+}
+
+// --- leaving ------------------------------------------------------------------------------------
+
+bool leaving = false;
+
+// Registered before MPI is opened, so exit() calls it behind all that MPI has registered. The
+// process ends by the program's own exit().
+void stay() {
+  if (!leaving) return;  // MPI itself ends the process
+  set(&job.phase, done);
+  for (;;) pause();
+}
+
+// MPICH 4.1 and later tell the launcher at exit that the rank has come to its end.
+void leave(void*) {
+  leaving = true;
+  exit(0);
 }
 
 // --- the table ----------------------------------------------------------------------------------
@@ -203,6 +223,7 @@ void begin() {
   const char* missed = shared.change_calls(reinterpret_cast<const void*>(&mmap));
   if (missed != nullptr) fail("the C library is not known: this was not found in it: ", missed);
   for (const auto& own : own_variables) setenv(own[0], own[1], 1);
+  atexit(stay);
   if (shared.adapter != nullptr) {
     open_adapter(shared.adapter);
   } else {
@@ -215,6 +236,8 @@ void begin() {
   shared.take_environment = take_environment;
   shared.find = find;
   shared.lend = lend;
+  shared.process = getpid();
+  shared.leave = leave;
   set(&shared.state, static_cast<uint32_t>(State::ready));
 }
 

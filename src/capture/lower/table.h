@@ -16,7 +16,7 @@ inline constexpr uint64_t table_bytes = 1 << 20;
 inline constexpr uint64_t first_free = range_start + table_bytes;
 
 inline constexpr uint32_t functions_max = 4096;
-inline constexpr uint32_t version = 4;
+inline constexpr uint32_t version = 5;
 // Threads of the program that are in MPI at once; one more waits.
 inline constexpr uint32_t threads_max = 4096;
 
@@ -69,6 +69,9 @@ struct Table {
       const char* symbol);  // any symbol of the real library; null: none. Borrowed FS base
   // Starts the thread of `lent[row]`. A job; where it fails, `fs` stays 0.
   void (*lend)(void* row);
+  int64_t process;  // whose thread runs the jobs: no child of it
+  // Calls the functions that libraries of MPI want to be called at exit. A job, and the last one.
+  void (*leave)(void*);
   uint32_t lent_count;  // rows that were ever used
   Lent lent[threads_max];
   void* function[functions_max];

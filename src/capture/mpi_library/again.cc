@@ -97,6 +97,7 @@ double program_time(double real) {
   return now;
 }
 
+bool has_ended_here() { return ended_here; }
 bool has_ended_before() { return again && phase == Phase::finalized && !ended_here; }
 
 void begin_again() {

@@ -19,6 +19,7 @@ bool is_main_thread();
 void begin_again();
 // MPI had ended before this life began: what it says of itself is what it said then.
 bool has_ended_before();
+bool has_ended_here();  // in this one
 
 // MPI_Wtime of the program, by that of the real MPI, which may begin anew in each life. Behind a
 // restart it goes on by the wall clock, and never from less than what it has told. In a call.

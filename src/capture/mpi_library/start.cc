@@ -1,5 +1,6 @@
 // The library's start, before the program's own: asks the boot program for the lower half.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "capture/mpi_library/again.h"
 #include "capture/mpi_library/names.h"
@@ -26,6 +27,13 @@ bool has_doors() {
   if (why != nullptr) end_program(why);
   check_build();
   learn_objects();
+}
+
+// The program exits, behind MPI_Finalize.
+[[gnu::destructor]] void end() {
+  if (!has_ended_here() || lower::table().process != getpid()) return;
+  const InCall in_call;
+  lower::table().do_job(lower::table().leave, nullptr);
 }
 
 }  // namespace

@@ -24,3 +24,16 @@ bool change_to_stubs(uint64_t start, uint64_t end, bool (*wants)(uint32_t number
 inline constexpr uint32_t any_number = 0xffffffff;  // of libc's syscall()
 
 }  // namespace backstay::image
+
+// What a stub calls, with the number in eax: `function(const Call*)` gets the registers of the
+// system call.
+#define BACKSTAY_STUB_FUNCTION(name, function)                                         \
+  extern "C" [[gnu::naked, gnu::used]] void name() {                                   \
+    __asm__ volatile(                                                                  \
+        "push %r9\n\tpush %r8\n\tpush %r10\n\tpush %rdx\n\tpush %rsi\n\tpush %rdi\n\t" \
+        "push %rax\n\tmov %rsp, %rdi\n\t"                                              \
+        "push %rbp\n\tmov %rsp, %rbp\n\tand $-16, %rsp\n\t"                            \
+        "call " #function                                                              \
+        "\n\tmov %rbp, %rsp\n\tpop %rbp\n\tadd $8, %rsp\n\t"                           \
+        "pop %rdi\n\tpop %rsi\n\tpop %rdx\n\tpop %r10\n\tpop %r8\n\tpop %r9\n\tret");  \
+  }

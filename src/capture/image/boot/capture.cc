@@ -10,6 +10,7 @@
 #include "capture/image/boot/handlers.h"
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/mpi_files.h"
 #include "capture/image/boot/nameless.h"
 #include "capture/image/boot/notes.h"
 #include "capture/image/boot/personality.h"
@@ -43,7 +44,9 @@ void describe_notes(const char* given, Trouble& trouble) {
   NotesWriter notes(tables);
   notes.add(given);
   Text own;
-  if (lower_library() != nullptr) own << "mpi=" << lower_library() << "\n";
+  if (lower_library() != nullptr) {
+    own << "mpi=" << lower_library() << "\nmpi-file=" << mpi_files::real_library() << "\n";
+  }
   asyncio::add_note(own);
   personality::add_note(own);
   notes.add(own.c_str());

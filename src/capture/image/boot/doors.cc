@@ -9,6 +9,7 @@
 #include "capture/image/boot/exec.h"
 #include "capture/image/boot/handlers.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/mpi_files.h"
 #include "capture/image/boot/options.h"
 
 namespace backstay::image::doors {
@@ -137,6 +138,7 @@ void build(Trouble& trouble) {
   write_door(0, backstay_enter);
   for (const LibcDoor& one : libc_doors) write_door(one.door, one.function);
   write_door(lower_door, reinterpret_cast<Function>(start_lower_half));
+  write_door(open_door, mpi_files::backstay_open_file);
   write_door(asyncio_door, reinterpret_cast<Function>(asyncio::answer));
   sys_protect(place, 4096, PROT_READ | PROT_EXEC);
 }

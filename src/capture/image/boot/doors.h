@@ -31,6 +31,9 @@ inline constexpr uint64_t entry = place;
 
 // Starts the lower half (lower_half.h), with the arguments of a function of the C ABI.
 inline constexpr uint64_t lower_door = 5;
+// Opens a file for the program's loader (mpi_files.h); entered from a stub (call_stubs.h).
+inline constexpr uint64_t open_door = 13;
+inline constexpr uint64_t open = place + open_door * size;
 // What getpid answers to Python's asyncio after a restart (asyncio.h); a function of the C ABI.
 inline constexpr uint64_t asyncio_door = 8;
 inline constexpr uint64_t asyncio = place + asyncio_door * size;

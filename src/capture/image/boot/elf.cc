@@ -153,6 +153,30 @@ uint32_t read_build_id(long fd, uint8_t* id, uint32_t room) {
   return 0;
 }
 
+bool read_soname(long fd, char* to, size_t room) {
+  Headers headers{};
+  if (!read_headers(fd, headers)) return false;
+  const auto* end = headers.segment + headers.file.e_phnum;
+  const Elf64_Phdr* dynamic = headers.segment;
+  while (dynamic != end && dynamic->p_type != PT_DYNAMIC) ++dynamic;
+  if (dynamic == end) return false;
+  uint64_t name = 0;
+  uint64_t texts = 0;
+  for (uint64_t at = 0; at < dynamic->p_filesz; at += sizeof(Elf64_Dyn)) {
+    Elf64_Dyn one{};
+    sys_pread(fd, &one, sizeof one, dynamic->p_offset + at);
+    if (one.d_tag == DT_SONAME) name = one.d_un.d_val;
+    if (one.d_tag == DT_STRTAB) texts = one.d_un.d_ptr;
+  }
+  for (const Elf64_Phdr* one = headers.segment; one != end; ++one) {
+    if (one->p_type != PT_LOAD || texts - one->p_vaddr >= one->p_filesz) continue;
+    memset(to, 0, room);
+    const uint64_t at = one->p_offset + (texts - one->p_vaddr) + name;
+    return name != 0 && sys_pread(fd, to, room - 1, at) > 0;
+  }
+  return false;
+}
+
 uint64_t find_symbol(long fd, const Elf& elf, const char* name) {
   Elf64_Ehdr file{};
   if (sys_pread(fd, &file, sizeof file, 0) != sizeof file) return 0;

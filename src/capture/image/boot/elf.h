@@ -27,6 +27,25 @@ void map_elf(long fd, const char* path, uint64_t hint, Elf& elf, Trouble& troubl
 // The build id of an open file; 0 bytes where it has none or is no ELF file.
 uint32_t read_build_id(long fd, uint8_t* id, uint32_t room);
 
+// The soname of an open library; false where it has none or is none of this machine.
+bool read_soname(long fd, char* to, size_t room);
+
+// Calls visit(start, end) for each part of a mapped ELF file that is code, until it says false.
+// True: there is one, and none said so.
+template <typename Visit>
+bool each_code(const Elf& elf, Visit visit) {
+  const auto* headers = reinterpret_cast<const Elf64_Phdr*>(elf.headers);
+  bool any = false;
+  for (uint64_t i = 0; i < elf.headers_count; ++i) {
+    const Elf64_Phdr& one = headers[i];
+    if (one.p_type != PT_LOAD || (one.p_flags & PF_X) == 0) continue;
+    const uint64_t start = elf.base + (one.p_vaddr & ~uint64_t{4095});
+    if (!visit(start, elf.base + one.p_vaddr + one.p_memsz)) return false;
+    any = true;
+  }
+  return any;
+}
+
 // The address of a data symbol of a mapped ELF file, 0 where it has none of that name.
 uint64_t find_symbol(long fd, const Elf& elf, const char* name);
 

@@ -8,6 +8,7 @@
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/mpi_files.h"
 #include "capture/image/boot/origin.h"
 #include "capture/image/boot/personality.h"
 #include "capture/image/boot/process.h"
@@ -61,35 +62,6 @@ const char* push_origin(uint64_t& top) {
   return out;
 }
 
-// A variable of the program that has another value than ours.
-struct Changed {
-  const char* name = nullptr;
-  const char* variable = nullptr;  // null: it stays as it is
-
-  bool is(const char* other) const {
-    return variable != nullptr && begins_with(other, name) && other[strlen(name)] == '=';
-  }
-};
-
-constexpr const char* search_path = "LD_LIBRARY_PATH";
-
-// The folder of our MPI libraries comes first among those in which the interpreter looks.
-const char* push_search_path(uint64_t& top, const Start& start, const char* folder) {
-  const char* old = start.variable(search_path);
-  if (old != nullptr && begins_with(old, folder)) return nullptr;
-  const char* parts[] = {search_path, "=", folder, old != nullptr ? ":" : "",
-                         old != nullptr ? old : ""};
-  uint64_t bytes = 1;
-  for (const char* part : parts) bytes += strlen(part);
-  top -= bytes;
-  auto* out = reinterpret_cast<char*>(top);
-  for (const char* part : parts) {
-    memcpy(out, part, strlen(part) + 1);
-    out += strlen(part);
-  }
-  return reinterpret_cast<const char*>(top);
-}
-
 uint64_t auxiliary_for(const Elf& elf, const Elf& interpreter, const char* path, uint64_t key,
                        uint64_t value) {
   switch (key) {
@@ -110,9 +82,7 @@ struct Stack {
 
 Stack build_stack(const Options& options, const Start& start, const Elf& interpreter) {
   uint64_t top = static_cast<uint64_t>(address_of(start.arguments)) - 512;
-  Changed changed[] = {{origin::variable}, {search_path}};
-  if (origin::prepare(program.elf, interpreter)) changed[0].variable = push_origin(top);
-  if (options.mpi != nullptr) changed[1].variable = push_search_path(top, start, options.mpi);
+  const char* folder = origin::prepare(program.elf, interpreter) ? push_origin(top) : nullptr;
   const char* path = push(top, program.path);
   top -= sizeof program.elf.entry;  // doors.h
   memcpy(reinterpret_cast<void*>(top), &program.elf.entry, sizeof program.elf.entry);
@@ -137,12 +107,11 @@ Stack build_stack(const Options& options, const Start& start, const Elf& interpr
   *out++ = 0;
   for (uint64_t i = 0; i < start.environment_count; ++i) {
     const char* variable = start.environment[i];
-    if (changed[0].is(variable) || changed[1].is(variable)) continue;
-    *out++ = static_cast<uint64_t>(address_of(start.environment[i]));
+    const size_t name = strlen(origin::variable);
+    const bool is_origin = begins_with(variable, origin::variable) && variable[name] == '=';
+    if (folder == nullptr || !is_origin) *out++ = static_cast<uint64_t>(address_of(variable));
   }
-  for (const Changed& one : changed) {
-    if (one.variable != nullptr) *out++ = static_cast<uint64_t>(address_of(one.variable));
-  }
+  if (folder != nullptr) *out++ = static_cast<uint64_t>(address_of(folder));
   *out++ = 0;
   stack.auxv = out;
   for (uint64_t i = 0; i < start.auxv_count; ++i) {
@@ -255,6 +224,11 @@ void launch(const Options& options, const Start& start) {
   if (options.control >= 0 || options.mpi != nullptr) doors::build(trouble);
   doors::choose(options.control >= 0, options.mpi != nullptr);
   if (options.control >= 0 || options.mpi != nullptr) enter_by_door(stack);
+  if (trouble.empty() && options.mpi != nullptr) {
+    if (const char* missing = mpi_files::watch_loader(interpreter)) {
+      trouble << program.elf.interpreter << " is not known: " << missing << " was not found in it";
+    }
+  }
   check(options, trouble, 126);
   sys_close(fd);
   sys_close(program.fd);

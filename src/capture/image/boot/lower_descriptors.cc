@@ -120,16 +120,7 @@ extern "C" [[gnu::used]] long backstay_descriptor_call(const Call* call) {
   return result;
 }
 
-// A stub calls it with the number in eax.
-extern "C" [[gnu::naked, gnu::used]] void backstay_descriptor_site() {
-  __asm__ volatile(
-      "push %r9\n\tpush %r8\n\tpush %r10\n\tpush %rdx\n\tpush %rsi\n\tpush %rdi\n\t"
-      "push %rax\n\tmov %rsp, %rdi\n\t"
-      "push %rbp\n\tmov %rsp, %rbp\n\tand $-16, %rsp\n\t"
-      "call backstay_descriptor_call\n\t"
-      "mov %rbp, %rsp\n\tpop %rbp\n\tadd $8, %rsp\n\t"
-      "pop %rdi\n\tpop %rsi\n\tpop %rdx\n\tpop %r10\n\tpop %r8\n\tpop %r9\n\tret");
-}
+BACKSTAY_STUB_FUNCTION(backstay_descriptor_site, backstay_descriptor_call)
 
 const char* change_calls(uint64_t start, uint64_t end) {
   owner = system_call(__NR_getpid);

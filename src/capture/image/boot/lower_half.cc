@@ -10,6 +10,7 @@
 #include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_stack.h"
 #include "capture/image/boot/maps.h"
+#include "capture/image/boot/mpi_files.h"
 #include "capture/image/boot/program.h"
 #include "capture/image/boot/steer.h"
 #include "capture/image/boot/thread.h"
@@ -54,14 +55,12 @@ const char* change_library(const void* inside) {
 }
 
 const char* change_interpreter(const Elf& elf) {
-  const auto* headers = reinterpret_cast<const Elf64_Phdr*>(elf.headers);
-  for (uint64_t i = 0; i < elf.headers_count; ++i) {
-    const Elf64_Phdr& one = headers[i];
-    if (one.p_type != PT_LOAD || (one.p_flags & PF_X) == 0) continue;
-    const uint64_t start = elf.base + (one.p_vaddr & ~(page_bytes - 1));
-    return steer::change_calls(start, elf.base + one.p_vaddr + one.p_memsz, false);
-  }
-  return "its code";
+  const char* missing = "its code";
+  each_code(elf, [&](uint64_t start, uint64_t end) {
+    missing = steer::change_calls(start, end, false);
+    return false;
+  });
+  return missing;
 }
 
 // --- the thread
@@ -89,7 +88,9 @@ void map_table(Trouble& trouble) {
   lower::Table& table = lower::table();
   table.version = lower::version;
   table.is_behind_restart = kept != nullptr;
-  table.library = library_name;
+  const char* found = mpi_files::real_library();
+  FileStatus status;
+  table.library = file_status(found, status) ? found : library_name;
   table.adapter = adapter_path[0] != 0 ? adapter_path : nullptr;
   table.change_calls = change_library;
 }
@@ -121,7 +122,7 @@ void run_thread(const Program& program, const Elf& interpreter, char** environme
     trouble << "no memory for a stack of the lower half (error " << -room << ")";
     return;
   }
-  const LowerStart start{program, interpreter, environment, folder, moved};
+  const LowerStart start{program, interpreter, environment, moved};
   entry_stack = build_lower_stack(static_cast<uint64_t>(room), stack_bytes, start);
   if (entry_stack == 0) {
     trouble << "the environment is too large for the lower half's stack";
@@ -210,6 +211,7 @@ long descriptor_of(const char* number) {
 
 void prepare_lower_half(const Options& options, const Start& start) {
   copy_text(folder, sizeof folder, options.mpi);
+  mpi_files::use_folder(folder);
   if (options.handed_in != nullptr) {
     lower_descriptors::note_list(options.handed_in);
   } else {
@@ -258,7 +260,8 @@ void check_lower_half(const char* library, Trouble& trouble) {
   check_possible(library, trouble);
   if (!trouble.empty()) return;
   Text path;
-  path << folder << "/" << library;
+  const char* ours = mpi_files::ours_for(library);
+  path << folder << "/" << (ours != nullptr ? ours : library);
   FileStatus status;
   if (!file_status(path.c_str(), status)) {
     trouble << path.c_str() << " is missing: the program uses this MPI";

@@ -10,7 +10,6 @@ namespace backstay::image {
 
 namespace {
 
-constexpr const char* search_path = "LD_LIBRARY_PATH=";
 constexpr const char* tunables = "GLIBC_TUNABLES=";
 constexpr const char* launcher_descriptor = "PMI_FD=";
 // No rseq area for a thread that has one of the program's libc, see the page.
@@ -35,28 +34,13 @@ struct Stack {
   }
 };
 
-bool push_search_path(Stack& stack, const char* variable, const char* folder) {
-  const char* value = variable + strlen(search_path);
-  if (!begins_with(value, folder)) {
-    stack.push(variable);
-    return true;
-  }
-  value += strlen(folder);
-  if (*value == ':') ++value;
-  if (*value == 0) return false;
-  stack.push(value);
-  stack.prepend(search_path);
-  return true;
-}
-
-// The variables, with these changes: our library is not found, no library of a tool is loaded a
-// second time, and libc registers no rseq area. False: it has no such variable.
+// The variables, with these changes: no library of a tool is loaded a second time, and libc
+// registers no rseq area. False: it has no such variable.
 bool push_variable(Stack& stack, const char* variable, const LowerStart& start) {
   if (begins_with(variable, "LD_PRELOAD=") || begins_with(variable, "LD_ORIGIN_PATH=") ||
       begins_with(variable, tunables)) {
     return false;
   }
-  if (begins_with(variable, search_path)) return push_search_path(stack, variable, start.folder);
   if (begins_with(variable, launcher_descriptor) && start.launcher >= 0) {
     Text number;
     number << launcher_descriptor << start.launcher;

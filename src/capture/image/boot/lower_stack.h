@@ -18,8 +18,7 @@ struct LowerStart {
   const Program& program;
   const Elf& interpreter;
   char** environment;
-  const char* folder;  // which is left out of LD_LIBRARY_PATH
-  long launcher;       // the descriptor that PMI_FD names now; -1: it stays as it is
+  long launcher;  // the descriptor that PMI_FD names now; -1: it stays as it is
 };
 // Fills the stack of `bytes` at `room`. Returns the stack pointer for the interpreter's entry; 0:
 // the environment does not fit.

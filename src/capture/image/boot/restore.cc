@@ -22,8 +22,10 @@
 #include "capture/image/boot/huge_pages.h"
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/mpi_files.h"
 #include "capture/image/boot/outputs.h"
 #include "capture/image/boot/posix_timers.h"
+#include "capture/image/boot/program.h"
 #include "capture/image/boot/rights.h"
 #include "capture/image/boot/watch.h"
 
@@ -107,7 +109,10 @@ Text missing;  // what the program had, and is not allowed here
 char real_library[64];
 
 void check_library(Trouble& trouble) {
+  static char real_file[path_max];
   if (note_of(tables, "mpi", real_library, sizeof real_library)) {
+    if (note_of(tables, "mpi-file", real_file, sizeof real_file))
+      mpi_files::remember_library(real_file);
     check_lower_half(real_library, trouble);
   }
 }

@@ -1,0 +1,116 @@
+// Compiled for general registers only: the code around a changed call may keep others over it.
+#include "capture/image/boot/mpi_files.h"
+
+#include <linux/mman.h>
+
+#include "capture/image/boot/doors.h"
+#include "capture/image/boot/files.h"
+#include "capture/image/boot/program.h"
+
+namespace backstay::image::mpi_files {
+
+namespace {
+
+// What begins so may be an MPI library; its soname says which.
+constexpr const char* beginning = "libmpi";
+struct StandIn {
+  const char* soname;
+  const char* ours;
+};
+constexpr StandIn stand_ins[] = {{"libmpi.so.40", "libmpi.so.40"},
+                                 {"libmpi.so.12", "libmpich.so.12"},
+                                 {"libmpich.so.12", "libmpich.so.12"},
+                                 {"libmpi_mpifh.so.40", "libmpi_mpifh.so.40"}};
+// Ours needs the real one of its name, which the loader finds nowhere under this one.
+constexpr const char* fortran = "libmpi_mpifh.so.40";
+constexpr const char* real_fortran = "libmpi_mpifh.so.40.real";
+constexpr uint64_t stubs_bytes = 4096;
+constexpr long not_there = -2;  // ENOENT
+
+const char* folder = nullptr;
+char library[path_max];
+char fortran_library[path_max];
+
+bool opens(uint32_t number) { return number == __NR_open || number == __NR_openat; }
+
+long by_kernel(const Call& call) {
+  const uint64_t* a = call.arguments;
+  return system_call(static_cast<long>(call.number), static_cast<long>(a[0]),
+                     static_cast<long>(a[1]), static_cast<long>(a[2]), static_cast<long>(a[3]),
+                     static_cast<long>(a[4]), static_cast<long>(a[5]));
+}
+
+// The loader's paths are relative where the program's search path is.
+void remember(char* to, const char* path, long fd) {
+  Text link;
+  link << "/proc/self/fd/" << fd;
+  if (path[0] == '/' || !read_link(link.c_str(), to, path_max)) copy_text(to, path_max, path);
+}
+
+// Of an open file: one of ours takes its place.
+long replaced(const char* path, long fd) {
+  char soname[64];
+  if (!read_soname(fd, soname, sizeof soname)) return fd;
+  const char* name = ours_for(soname);
+  if (name == nullptr || begins_with(path, folder)) return fd;
+  Text ours;
+  ours << folder << "/" << name;
+  const long opened = sys_open(ours.c_str(), O_RDONLY | O_CLOEXEC);
+  if (opened < 0) return fd;
+  remember(same_text(name, fortran) ? fortran_library : library, path, fd);
+  sys_close(fd);
+  return opened;
+}
+
+}  // namespace
+
+void use_folder(const char* of) { folder = of; }
+
+const char* watch_loader(const Elf& interpreter) {
+  const long room =
+      sys_map(interpreter.end, stubs_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (room < 0) return "room for stubs";
+  const auto at = static_cast<uint64_t>(room);
+  Stubs stubs{at, at + stubs_bytes, at};
+  const auto door = reinterpret_cast<void (*)()>(doors::open);
+  return each_code(interpreter,
+                   [&](uint64_t start, uint64_t end) {
+                     return change_to_stubs(start, end, opens, door, stubs);
+                   }) &&
+                 stubs.next > at
+             ? nullptr
+             : "the call that opens files";
+}
+
+const char* ours_for(const char* soname) {
+  for (const StandIn& one : stand_ins) {
+    if (same_text(one.soname, soname)) return one.ours;
+  }
+  return nullptr;
+}
+
+const char* real_library() { return library; }
+void remember_library(const char* path) { copy_text(library, sizeof library, path); }
+
+// A handler of the program's would stand on frames of the boot program, which no image may hold.
+long open(const Call& call) {
+  const uint64_t mask = set_mask(~0ULL);
+  long fd = by_kernel(call);
+  if (fd >= 0 || fd == not_there) {
+    const auto* path =
+        reinterpret_cast<const char*>(call.arguments[call.number == __NR_open ? 0 : 1]);
+    const char* name = last_part(path);
+    if (fd >= 0 && begins_with(name, beginning)) {
+      fd = replaced(path, fd);
+    } else if (fd < 0 && same_text(name, real_fortran) && fortran_library[0] != 0) {
+      fd = sys_open(fortran_library, O_RDONLY | O_CLOEXEC);
+    }
+  }
+  set_mask(mask);
+  return fd;
+}
+
+extern "C" [[gnu::used]] long backstay_open(const Call* call) { return open(*call); }
+BACKSTAY_STUB_FUNCTION(backstay_open_file, backstay_open)
+
+}  // namespace backstay::image::mpi_files

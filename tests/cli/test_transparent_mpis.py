@@ -1,0 +1,103 @@
+"""Unmodified programs over MPIs that a user has beside the system's own (scripts/mpis.txt): built
+by that MPI's compiler, started by its launcher, killed, and back.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from ranks import HERE, goes_on_from_a_cut, line, newest
+from transparent import PYTHON, nothing_is_left, seed, start  # noqa: F401 (some are fixtures)
+
+SOURCES = Path(__file__).resolve().parents[1]
+MPIS = SOURCES.parent / ".venv" / "mpi"
+NAMES = ["openmpi-5.0", "mpich-5.0", "openmpi-4.1", "mpich-4.3", "intel"]
+STEPS = 300
+PAUSE_MS = 20
+# The launchers know a machine with two cores, and root, by these.
+SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "I_MPI_FABRICS": "shm"}
+
+
+class Mpi:
+    def __init__(self, name, world):
+        self.bin = MPIS / name / "bin"
+        if not (self.bin / "mpirun").exists():
+            pytest.skip(f"{self.bin}/mpirun is not there: scripts/setup test installs it")
+        world.env.update(SETTINGS, PATH=f"{self.bin}:{os.environ['PATH']}")
+        if name == "intel":
+            world.env.update(I_MPI_ROOT=str(MPIS / name), LD_LIBRARY_PATH=str(MPIS / name / "lib"))
+        self.world = world
+
+    def line(self, ranks, *words):
+        return [self.bin / "mpirun", "-n", ranks, *words]
+
+    def built(self, source):
+        path = self.world.folder / Path(source).stem
+        subprocess.run([self.bin / "mpicc", "-O1", "-o", path, SOURCES / source], check=True,
+                       env=self.world.env, timeout=100)
+        return path
+
+
+@pytest.fixture(params=NAMES)
+def mpi(request, world):
+    return Mpi(request.param, world)
+
+
+def test_it_is_killed_and_goes_on_from_a_cut(world, mpi):
+    """Messages of all kinds, collective calls, derived datatypes: what it prints is what an
+    undisturbed run prints."""
+    words = mpi.line(2, mpi.built("lower_half/halo.c"), STEPS, PAUSE_MS)
+    goes_on_from_a_cut(world, words, STEPS)
+
+
+UNKNOWN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int PMPI_Init(int*, char***);
+int main(int count, char** words) {
+  for (int step = 0; step < 60 && PMPI_Init(&count, &words) == 0; ++step) usleep(50000);
+  puts("done");
+}
+"""
+SHARES = """
+import mmap, time
+with open("shared", "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 4096)
+for step in range(60):
+    memory[0] = step
+    time.sleep(0.05)
+print("done")
+"""
+
+
+def unknown_mpi(folder):
+    """A program with a library of MPI that nobody knows."""
+    library, source = folder / "libother.so", folder / "app.c"
+    source.write_text(UNKNOWN)
+    subprocess.run(["cc", "-shared", "-x", "c", "-", "-o", library], check=True, timeout=60,
+                   input=b"int PMPI_Init(int* count, char*** words) { return 0; }")
+    subprocess.run(["cc", source, "-o", folder / "app", library, f"-Wl,-rpath,{folder}"],
+                   check=True, timeout=60)
+    return [folder / "app"], f"it has an MPI in {library} that Backstay does not know"
+
+
+def shared_memory(folder):
+    (folder / "shared").write_bytes(bytes(4096))
+    (folder / "app.py").write_text(SHARES)
+    return [PYTHON, folder / "app.py"], "it has memory that process "
+
+
+@pytest.mark.skipif(not HERE, reason="no launcher is installed")
+@pytest.mark.parametrize("make", [unknown_mpi, shared_memory])
+def test_ranks_that_share_what_no_image_holds_run_unsaved(world, make):
+    words, why = make(world.folder)
+    running = start(world, list(map(str, line(HERE[0], 2, *words))), "--job", "app", "--interval",
+                    0.2)
+    out, told = running.communicate(timeout=100)
+    assert (running.returncode, out.count("done")) == (0, 2), told
+    assert why in told, told
+    assert newest(world) == 0
