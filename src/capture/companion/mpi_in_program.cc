@@ -104,7 +104,8 @@ std::string mpi_library_of(pid_t process, const std::string& folder) {
 
 bool SharedState::is_mpi(const std::string& file) {
   const auto [known, fresh] = known_.try_emplace(file, false);
-  if (fresh && !file.starts_with(folder_ + "/")) known->second = defines(file, "PMPI_Init");
+  const bool ours = !folder_.empty() && file.starts_with(folder_ + "/");
+  if (fresh && !ours) known->second = defines(file, "PMPI_Init");
   return known->second;
 }
 

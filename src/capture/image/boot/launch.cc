@@ -224,11 +224,7 @@ void launch(const Options& options, const Start& start) {
   if (options.control >= 0 || options.mpi != nullptr) doors::build(trouble);
   doors::choose(options.control >= 0, options.mpi != nullptr);
   if (options.control >= 0 || options.mpi != nullptr) enter_by_door(stack);
-  if (trouble.empty() && options.mpi != nullptr) {
-    if (const char* missing = mpi_files::watch_loader(interpreter)) {
-      trouble << program.elf.interpreter << " is not known: " << missing << " was not found in it";
-    }
-  }
+  if (trouble.empty() && options.mpi != nullptr) mpi_files::watch_loader(interpreter);
   check(options, trouble, 126);
   sys_close(fd);
   sys_close(program.fd);

@@ -12,9 +12,10 @@ namespace backstay::image::mpi_files {
 
 // `folder`: of our MPI libraries; stays valid.
 void use_folder(const char* folder);
-// Changes the calls of the program's loader. Once, before the program runs. Null, or what was not
-// found in it.
-const char* watch_loader(const Elf& interpreter);
+// Changes the calls of the program's loader. Once, before the program runs. A loader of another
+// kind may stay as it is: it loads the real MPI then, and the companion says that it cannot be
+// saved.
+void watch_loader(const Elf& interpreter);
 
 // Our library in place of the one that has this soname; null: there is none.
 const char* ours_for(const char* soname);
