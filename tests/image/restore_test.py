@@ -12,11 +12,14 @@ import errno
 import gzip
 import hashlib
 import os
+import random
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -274,11 +277,29 @@ class RestoreSignals(Lives):
             with open(self.folder() / "out", "w+b") as out:
                 image = self.folder() / "image"
                 life = booted.Booted(["--image", image, "--", PROGRAMS / name], out=out)
+                # A sleep that was cut begins anew: without a pause it might never end.
                 while life.cut() is not None:
-                    continue
+                    time.sleep(random.uniform(0, 0.03))
                 out.seek(0)
                 got = life.end(), out.read()
             self.assertEqual(got, booted.native([PROGRAMS / name]), name)
+
+    def test_a_sleep_behind_a_stop(self):
+        """Ctrl-Z and fg, and then a cut: the program sleeps on."""
+        life = booted.Booted(["--image", self.folder() / "image", "--", "/bin/sleep", "2"])
+        pid = life.process.pid
+
+        def wait_for_call(number):
+            while Path(f"/proc/{pid}/syscall").read_text().split()[0] != number:
+                self.assertIsNone(life.process.poll())
+
+        wait_for_call("230")  # clock_nanosleep
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED)
+        os.kill(pid, signal.SIGCONT)
+        wait_for_call("219")  # restart_syscall
+        self.assertIsNotNone(life.cut())
+        self.assertEqual(life.end(), 0)
 
     def test_locks(self):
         """Held mutexes of every kind that knows its owner."""

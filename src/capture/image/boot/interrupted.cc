@@ -78,7 +78,9 @@ void repeat_call(Context& context, const Call& call) {
   const auto* instruction = reinterpret_cast<const uint8_t*>(registers[reg_rip] - 2);
   if (registers[reg_rax] != interrupted) return;
   if (instruction[0] != 0x0f || instruction[1] != 0x05) return;
-  const bool same = call.instruction == registers[reg_rip] && call.stack == registers[reg_rsp];
+  // Behind a stop (SIGSTOP) or a debugger the kernel goes on with a call by restart_syscall.
+  const bool same = call.instruction == registers[reg_rip] && call.stack == registers[reg_rsp] &&
+                    call.number != __NR_restart_syscall;
   const long number = same ? call.number : number_before(instruction);
   if (!is_repeated(number)) return;
   registers[reg_rip] -= 2;
