@@ -85,8 +85,8 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
 
 namespace {
 
-// Calls `with` for each good manifest of a run of several nodes in the version's folder. An error
-// is one that may pass: a manifest may be there that nobody has seen.
+// Calls `with` for each good manifest of a run of several nodes in the version's folder. Fails
+// where a read failed that may succeed later: such a manifest may be there, and was not seen.
 template <typename With>
 Status each_part(tier::Tier& tier, const std::string& job, VersionNumber version,
                  const With& with) {

@@ -75,7 +75,7 @@ print("done")
 
 
 def unknown_mpi(folder):
-    """A program with a library of MPI that nobody knows."""
+    """A program linked with a library that defines PMPI_Init and has an unknown name."""
     library, source = folder / "libother.so", folder / "app.c"
     source.write_text(UNKNOWN)
     subprocess.run(["cc", "-shared", "-x", "c", "-", "-o", library], check=True, timeout=60,

@@ -44,7 +44,7 @@ std::unique_ptr<tier::Tier> tier_on(io::FileSystem& files,
   return tier::open_dir_tier(files, make_ring, {.root = "/versions"}).value();
 }
 
-// Of a run of several nodes it writes the first one's part, without a record.
+// For a run of several nodes it writes the first one's part, without a record.
 Status write(tier::Tier& tier, VersionNumber version, std::uint32_t nodes = 1) {
   PartWriter writer(tier, "job", {version, /*run=*/7, 0, nodes, ranks, chunk_bytes});
   BACKSTAY_TRY(writer.open(0));

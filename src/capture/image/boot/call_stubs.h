@@ -25,8 +25,8 @@ inline constexpr uint32_t any_number = 0xffffffff;  // of libc's syscall()
 
 }  // namespace backstay::image
 
-// What a stub calls, with the number in eax: `function(const Call*)` gets the registers of the
-// system call.
+// A function that stubs call, with the number in eax. It hands the registers of the system call to
+// `function(const Call*)`.
 #define BACKSTAY_STUB_FUNCTION(name, function)                                         \
   extern "C" [[gnu::naked, gnu::used]] void name() {                                   \
     __asm__ volatile(                                                                  \

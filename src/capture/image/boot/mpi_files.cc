@@ -11,7 +11,7 @@ namespace backstay::image::mpi_files {
 
 namespace {
 
-// What begins so may be an MPI library; its soname says which.
+// A library whose name begins so may be one of MPI; its soname says which.
 constexpr const char* beginning = "libmpi";
 struct StandIn {
   const char* soname;

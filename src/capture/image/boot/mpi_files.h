@@ -1,4 +1,4 @@
-// Which MPI library the program itself loads. Its loader looks for it as it always does (RPATH,
+// The MPI library that the program itself loads. Its loader looks for it as it always does (RPATH,
 // LD_LIBRARY_PATH, RUNPATH, ldconfig's cache, a path given to dlopen), but the calls by which it
 // opens files come here (door 13). Where it has found an MPI library that we have one in place of,
 // it gets ours, and the path is remembered: the lower half opens that very file
