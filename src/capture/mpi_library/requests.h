@@ -9,7 +9,7 @@
 
 namespace backstay::mpi {
 
-// What a call that sends or receives is given.
+// The arguments of a call that sends or receives.
 struct Transfer {
   void* buffer;
   int count;
@@ -24,7 +24,7 @@ struct Transfer {
   int call(uint32_t index, More more) const {
     return inside(index, buffer, count, real_type(), peer, tag, real_comm(), more);
   }
-  // Of a call that makes a request.
+  // For a call that makes a request.
   int begin(uint32_t index, void* request) const {
     Out<Class::request> made(request);
     const int result = call(index, made.place());
@@ -98,7 +98,7 @@ bool poll(RequestHandle handle);
 int hand_over(RequestHandle& handle, void* status);
 // As MPI does it: the field of the error stays.
 void copy_status(const abi::Status& from, void* to);
-// What MPI gives where there is no request.
+// The status that MPI gives where there is no request.
 void set_empty(abi::Status& status);
 // It waits for nothing: null, or persistent and not started.
 bool is_idle(RequestHandle handle);
