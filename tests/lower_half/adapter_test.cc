@@ -10,7 +10,7 @@
 #include "capture/lower/adapter/arguments.h"
 #include "capture/lower/adapter/texts.h"
 
-extern "C" const char* backstay_adapter_open();
+extern "C" const char* backstay_adapter_open(const char* mpi);
 extern "C" void* backstay_adapter_find(const char* symbol);
 extern "C" int MPI_Error_class(int code, int* to);
 extern "C" int MPI_Type_c2f(backstay::adapter::Front<backstay::adapter::Class::datatype> type);
@@ -20,7 +20,7 @@ namespace {
 
 class Adapter : public testing::Test {
  public:
-  static void SetUpTestSuite() { ASSERT_EQ(backstay_adapter_open(), nullptr); }
+  static void SetUpTestSuite() { ASSERT_EQ(backstay_adapter_open(nullptr), nullptr); }
 };
 
 bool is_there(int number) {

@@ -33,11 +33,6 @@ namespace fs = std::filesystem;
 
 std::uint64_t pool_bytes(const Config& config) { return config.pool.size_mib << 20; }
 
-// A command that only root may give.
-std::string as_root(const std::string& command) {
-  return ::geteuid() == 0 ? command : "sudo " + command;
-}
-
 Finding check_storage(const Config& config) {
   const std::string& dir = config.storage.dir;
   const Status made = make_folders(dir);
@@ -215,39 +210,6 @@ Finding check_agent(const Config& config) {
   return {"agent", Health::good, "none runs; programs start " + *program, ""};
 }
 
-// Folders where our libraries may lie: of an installation, or of the build tree.
-std::string find_library(const std::string& name) {
-  const fs::path here = program_folder();
-  for (const fs::path& folder :
-       {here / "../lib", here / "../lib64", here / "../lib/x86_64-linux-gnu",
-        here / "../lib/aarch64-linux-gnu", here / "../capture/mpi", here / "../client", here}) {
-    std::error_code failure;
-    if (fs::exists(folder / name, failure))
-      return fs::weakly_canonical(folder / name, failure).string();
-  }
-  return "";
-}
-
-Finding check_mpi(const std::string& title, const std::vector<std::string>& launchers,
-                  const std::string& library, const std::string& package) {
-  std::string launcher;
-  for (const std::string& name : launchers)
-    if (launcher.empty()) launcher = find_program(name);
-  const std::string ours = find_library(library);
-  if (launcher.empty())
-    return {
-        title, Health::note, "not found",
-        ours.empty()
-            ? fmt::format("needed only for its programs: apt install {}, then build again", package)
-            : fmt::format("its launcher is missing: apt install {}", package),
-        as_root("apt-get install --no-install-recommends " + package)};
-  if (ours.empty())
-    return {title, Health::note, launcher + ", but " + library + " was not built",
-            fmt::format("needed only for its programs: apt install {}, then build again", package),
-            as_root("apt-get install --no-install-recommends " + package)};
-  return {title, Health::good, launcher + ", " + ours, ""};
-}
-
 Finding check_kernel() {
   utsname name{};
   ::uname(&name);
@@ -287,6 +249,10 @@ std::vector<Finding> check_mounts() {
 
 }  // namespace
 
+std::string as_root(const std::string& command) {
+  return ::geteuid() == 0 ? command : "sudo " + command;
+}
+
 TrialFolders::~TrialFolders() {
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }
@@ -296,20 +262,10 @@ std::string_view health_name(Health health) {
 }
 
 std::vector<Finding> check_machine(const Config& config) {
-  std::vector<Finding> findings{check_kernel(),
-                                check_storage(config),
-                                check_direct(config),
-                                check_ring(config),
-                                check_memlock(config),
-                                check_memory(config),
-                                check_huge_pages(config),
-                                check_socket(config),
-                                check_agent(config),
-                                check_transparent(),
-                                check_mpi("MPICH", {"mpiexec.mpich", "mpiexec.hydra"},
-                                          "libbackstay_mpich.so", "mpich libmpich-dev"),
-                                check_mpi("Open MPI", {"mpirun.openmpi", "orterun", "prterun"},
-                                          "libbackstay_openmpi.so", "openmpi-bin libopenmpi-dev")};
+  std::vector<Finding> findings{
+      check_kernel(),        check_storage(config), check_direct(config),     check_ring(config),
+      check_memlock(config), check_memory(config),  check_huge_pages(config), check_socket(config),
+      check_agent(config),   check_transparent()};
   for (Finding& one : check_durable(config)) findings.push_back(std::move(one));
   for (Finding& one : check_mounts()) findings.push_back(std::move(one));
   return findings;

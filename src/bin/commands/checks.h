@@ -21,6 +21,9 @@ struct Finding {
   std::string fix = {};  // lines for a shell that do it; empty: no command can
 };
 
+// A command that only root may give.
+std::string as_root(const std::string& command);
+
 // The folders of a path that are missing, made as the agent would make them and taken away again.
 class TrialFolders {
  public:

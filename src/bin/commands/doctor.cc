@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bin/commands/checks.h"
+#include "bin/commands/mpi_checks.h"
 #include "bin/parts/command.h"
 #include "bin/parts/exit_code.h"
 #include "bin/parts/print.h"
@@ -74,6 +75,7 @@ Result<int> doctor(const DoctorOptions& options) {
                         file.ok() && !file->empty() ? *file : "no file; the defaults hold", ""});
     const TrialFolders storage(config->storage.dir);
     for (Finding& one : check_machine(*config)) findings.push_back(std::move(one));
+    for (Finding& one : check_mpis()) findings.push_back(std::move(one));
     if (!options.quick) findings.push_back(check_disk_speed(*config, disk_test_mib));
   } else {
     findings.push_back({"config", Health::bad, config.error().message(),

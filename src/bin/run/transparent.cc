@@ -12,16 +12,6 @@
 namespace backstay::bin {
 namespace {
 
-// With the lower half and our MPI libraries (docs/protocol/lower-half.md). Installed: beside the
-// companion; in a build tree at its top. "": it is not there.
-std::string find_mpi_folder(const std::string& companion) {
-  const std::string folder = std::filesystem::path(companion).parent_path().string();
-  for (const char* step : {"/mpi", "/../../../mpi"})
-    if (is_program(folder + step + "/backstay-lower"))
-      return std::filesystem::path(folder + step).lexically_normal().string();
-  return "";
-}
-
 Error refused(const std::string& why) { return {Code::invalid, "--transparent " + why}; }
 
 Status check_launcher(const Words& words, const std::optional<LauncherLine>& launcher) {
@@ -69,6 +59,14 @@ Words companion_of(const std::string& program, const std::optional<LauncherLine>
 }
 
 }  // namespace
+
+std::string find_mpi_folder(const std::string& companion) {
+  const std::string folder = std::filesystem::path(companion).parent_path().string();
+  for (const char* step : {"/mpi", "/../../../mpi"})
+    if (is_program(folder + step + "/backstay-lower"))
+      return std::filesystem::path(folder + step).lexically_normal().string();
+  return "";
+}
 
 Result<std::string> find_companion() {
   const std::string path = find_own_program("backstay-companion", "/../capture/companion/");

@@ -15,6 +15,10 @@ namespace backstay::bin {
 // The companion's program. Errors: not_found (Backstay is not installed as a whole).
 Result<std::string> find_companion();
 
+// With the lower half and our MPI libraries (docs/protocol/lower-half.md). Installed: beside the
+// companion; in a build tree at its top. "": it is not there.
+std::string find_mpi_folder(const std::string& companion);
+
 struct TransparentCommand {
   Words words;
   std::optional<LauncherLine> launcher;  // of these words

@@ -95,6 +95,7 @@ Result<std::unique_ptr<BootProcess>> BootProcess::start(const std::vector<std::s
   const Fd theirs(ends[1]);
   std::vector<std::string> all{boot, "--companion", std::to_string(theirs.get())};
   if (!life.mpi.empty()) all.insert(all.end(), {"--mpi", life.mpi});
+  if (!life.launcher_mpi.empty()) all.insert(all.end(), {"--launcher-mpi", life.launcher_mpi});
   if (!life.channel.empty()) all.insert(all.end(), {"--channel", life.channel});
   if (!life.contents.empty()) all.insert(all.end(), {"--contents", life.contents});
   all.emplace_back(words.empty() ? "--bring-back" : "--");

@@ -17,6 +17,7 @@
 #include "capture/companion/image_source.h"
 #include "capture/companion/image_target.h"
 #include "capture/companion/inherited.h"
+#include "meet/launcher_mpi.h"
 
 namespace backstay::image {
 namespace {
@@ -144,10 +145,15 @@ Status Rank::start_program() {
 
 // The life before has ended.
 LifeOptions Rank::new_life() {
-  if (options_.mpi.empty()) return {"", "", options_.contents};
+  LifeOptions life;
+  life.contents = options_.contents;
+  if (options_.mpi.empty()) return life;
   auto channel = CutChannel::make();
   channel_ = channel.ok() ? std::move(channel).value() : nullptr;
-  return {options_.mpi, channel_ ? channel_->path() : "", options_.contents};
+  life.mpi = options_.mpi;
+  if (options_.launcher) life.launcher_mpi = meet::mpi_of_launcher(*options_.launcher);
+  if (channel_) life.channel = channel_->path();
+  return life;
 }
 
 int Rank::serve() {

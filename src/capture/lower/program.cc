@@ -31,6 +31,7 @@ constexpr uint64_t names_count = sizeof names / sizeof names[0];
 static_assert(names_count <= functions_max);
 
 void* library = nullptr;
+bool begun = false;   // false: a program by itself, without the boot program's memory
 uint32_t waking = 0;  // of a thread that is being started
 
 // --- sleeping and waking, with any FS base: no libc ---------------------------------------------
@@ -206,17 +207,32 @@ void open_library(const char* name) {
 }
 
 // The adapter opens the MPI of the launcher. Its own functions are for the table alone.
-void open_adapter(const char* path) {
+void open_adapter(const char* path, const char* mpi) {
   library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) fail("the adapter to another MPI cannot be opened: ", dlerror());
-  const auto open = reinterpret_cast<const char* (*)()>(dlsym(library, "backstay_adapter_open"));
+  const auto open =
+      reinterpret_cast<const char* (*)(const char*)>(dlsym(library, "backstay_adapter_open"));
   find_by_adapter = reinterpret_cast<Find>(dlsym(library, "backstay_adapter_find"));
   if (open == nullptr || find_by_adapter == nullptr) fail("this is no adapter to an MPI: ", path);
-  const char* why = open();
+  const char* why = open(mpi);
   if (why != nullptr) fail("the launcher's MPI cannot be used: ", why);
 }
 
+// MPI says it without MPI_Init. The first line alone.
+int print_version(const char* file) {
+  char text[8192];  // MPI_MAX_LIBRARY_VERSION_STRING of MPICH; Open MPI's is less
+  int length = 0;
+  void* mpi = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+  void* found = mpi != nullptr ? dlsym(mpi, "MPI_Get_library_version") : nullptr;
+  if (found == nullptr) return 1;
+  reinterpret_cast<int (*)(char*, int*)>(found)(text, &length);
+  printf("%.*s", static_cast<int>(strcspn(text, ",\n")), text);
+  fflush(stdout);
+  _exit(0);  // without the end of an MPI that has not begun
+}
+
 void begin() {
+  begun = true;
   Table& shared = table();
   if (shared.version != version)
     fail("", "backstay-lower is of another version than backstay-boot");
@@ -225,7 +241,7 @@ void begin() {
   for (const auto& own : own_variables) setenv(own[0], own[1], 1);
   atexit(stay);
   if (shared.adapter != nullptr) {
-    open_adapter(shared.adapter);
+    open_adapter(shared.adapter, shared.launcher_library);
   } else {
     open_library(shared.library);
   }
@@ -248,7 +264,8 @@ void begin() {
 // machine from those that it waits for.
 extern "C" [[gnu::visibility("default")]] int sched_yield() {
   constexpr timespec pause{0, 50'000};
-  const bool is_in_cut = __atomic_load_n(&channel().attention, __ATOMIC_RELAXED) & attend_cut;
+  const bool is_in_cut =
+      begun && __atomic_load_n(&channel().attention, __ATOMIC_RELAXED) & attend_cut;
   long number = is_in_cut ? SYS_nanosleep : SYS_sched_yield;
   __asm__ volatile("syscall"
                    : "+a"(number)
@@ -259,7 +276,10 @@ extern "C" [[gnu::visibility("default")]] int sched_yield() {
 
 }  // namespace backstay::lower
 
-int main() {
+// `backstay-lower --version-of FILE`: for `backstay doctor`.
+int main(int count, char** words) {
+  if (count == 3 && strcmp(words[1], "--version-of") == 0)
+    return backstay::lower::print_version(words[2]);
   backstay::lower::begin();
   backstay::lower::serve();
 }

@@ -16,7 +16,7 @@ inline constexpr uint64_t table_bytes = 1 << 20;
 inline constexpr uint64_t first_free = range_start + table_bytes;
 
 inline constexpr uint32_t functions_max = 4096;
-inline constexpr uint32_t version = 5;
+inline constexpr uint32_t version = 6;
 // Threads of the program that are in MPI at once; one more waits.
 inline constexpr uint32_t threads_max = 4096;
 
@@ -49,6 +49,8 @@ struct Table {
   const char* library;
   // Path of an adapter that gives this library's ABI and calls another MPI; null: none is needed.
   const char* adapter;
+  // Path of the MPI that the adapter calls; null: the default search finds it.
+  const char* launcher_library;
   // Behind a restart: the lower half has the environment of this process's launcher, and the
   // program's is that of an earlier one, which has ended.
   bool is_behind_restart;

@@ -153,26 +153,35 @@ uint32_t read_build_id(long fd, uint8_t* id, uint32_t room) {
   return 0;
 }
 
-bool read_soname(long fd, char* to, size_t room) {
+bool read_name(long fd, int64_t kind, const char* beginning, char* to, size_t room) {
   Headers headers{};
   if (!read_headers(fd, headers)) return false;
   const auto* end = headers.segment + headers.file.e_phnum;
   const Elf64_Phdr* dynamic = headers.segment;
   while (dynamic != end && dynamic->p_type != PT_DYNAMIC) ++dynamic;
   if (dynamic == end) return false;
-  uint64_t name = 0;
-  uint64_t texts = 0;
-  for (uint64_t at = 0; at < dynamic->p_filesz; at += sizeof(Elf64_Dyn)) {
+  const auto entry = [&](uint64_t at) {
     Elf64_Dyn one{};
     sys_pread(fd, &one, sizeof one, dynamic->p_offset + at);
-    if (one.d_tag == DT_SONAME) name = one.d_un.d_val;
-    if (one.d_tag == DT_STRTAB) texts = one.d_un.d_ptr;
+    return one;
+  };
+  uint64_t texts = 0;
+  for (uint64_t at = 0; at < dynamic->p_filesz; at += sizeof(Elf64_Dyn)) {
+    if (entry(at).d_tag == DT_STRTAB) texts = entry(at).d_un.d_ptr;
   }
-  for (const Elf64_Phdr* one = headers.segment; one != end; ++one) {
-    if (one->p_type != PT_LOAD || texts - one->p_vaddr >= one->p_filesz) continue;
+  const Elf64_Phdr* holder = headers.segment;
+  while (holder != end &&
+         (holder->p_type != PT_LOAD || texts - holder->p_vaddr >= holder->p_filesz)) {
+    ++holder;
+  }
+  if (holder == end) return false;
+  texts += holder->p_offset - holder->p_vaddr;
+  for (uint64_t at = 0; at < dynamic->p_filesz; at += sizeof(Elf64_Dyn)) {
+    const Elf64_Dyn one = entry(at);
+    if (one.d_tag != kind) continue;
     memset(to, 0, room);
-    const uint64_t at = one->p_offset + (texts - one->p_vaddr) + name;
-    return name != 0 && sys_pread(fd, to, room - 1, at) > 0;
+    sys_pread(fd, to, room - 1, texts + one.d_un.d_val);
+    if (to[0] != 0 && begins_with(to, beginning)) return true;
   }
   return false;
 }

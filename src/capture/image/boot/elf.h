@@ -27,8 +27,9 @@ void map_elf(long fd, const char* path, uint64_t hint, Elf& elf, Trouble& troubl
 // The build id of an open file; 0 bytes where it has none or is no ELF file.
 uint32_t read_build_id(long fd, uint8_t* id, uint32_t room);
 
-// The soname of an open library; false where it has none or is none of this machine.
-bool read_soname(long fd, char* to, size_t room);
+// A name in the dynamic section of an open library: the first one of this kind (DT_SONAME,
+// DT_NEEDED) that begins so. False where there is none, or the file is no library of this machine.
+bool read_name(long fd, int64_t kind, const char* beginning, char* to, size_t room);
 
 // Calls visit(start, end) for each part of a mapped ELF file that is code, until it says false.
 // True: there is one, and none said so.

@@ -29,7 +29,7 @@ bool kernel_clock = false;
 long owner = 0;   // the process that has a control thread: no child of it
 long filter = 0;  // whether system calls were filtered at the start: the boot program's, too
 
-constexpr uint64_t own_words = 24;
+constexpr uint64_t own_words = 28;
 
 struct Exec {
   const Call* call;
@@ -127,6 +127,8 @@ long become_boot(const Exec& exec, long control) {
     lower_descriptors::list(numbers[2]);
     all.add("--mpi");
     all.add(lower_folder());
+    if (launcher_library() != nullptr) all.add("--launcher-mpi");
+    if (launcher_library() != nullptr) all.add(launcher_library());
     all.add("--handed-in");
     all.add(numbers[2].c_str());
   }

@@ -30,6 +30,7 @@ char folder[path_max];
 uint64_t entry_stack = 0;
 uint64_t entry_address = 0;
 char adapter_path[path_max];
+char launcher_mpi[path_max];
 char library_name[64];  // of the real MPI: no pointer into the program, which an image replaces
 uint32_t started = 0;   // for that library
 char** kept = nullptr;  // behind a restart: the environment of this process
@@ -88,10 +89,9 @@ void map_table(Trouble& trouble) {
   lower::Table& table = lower::table();
   table.version = lower::version;
   table.is_behind_restart = kept != nullptr;
-  const char* found = mpi_files::real_library();
-  FileStatus status;
-  table.library = file_status(found, status) ? found : library_name;
   table.adapter = adapter_path[0] != 0 ? adapter_path : nullptr;
+  table.library = table.adapter == nullptr ? mpi_files::to_open(library_name) : library_name;
+  table.launcher_library = launcher_library();
   table.change_calls = change_library;
 }
 
@@ -212,6 +212,10 @@ long descriptor_of(const char* number) {
 void prepare_lower_half(const Options& options, const Start& start) {
   copy_text(folder, sizeof folder, options.mpi);
   mpi_files::use_folder(folder);
+  if (options.launcher_mpi != nullptr) {
+    copy_text(launcher_mpi, sizeof launcher_mpi, options.launcher_mpi);
+    mpi_files::use_launcher(launcher_mpi);
+  }
   if (options.handed_in != nullptr) {
     lower_descriptors::note_list(options.handed_in);
   } else {
@@ -225,6 +229,8 @@ void prepare_lower_half(const Options& options, const Start& start) {
 }
 
 const char* lower_folder() { return folder[0] != 0 ? folder : nullptr; }
+
+const char* launcher_library() { return launcher_mpi[0] != 0 ? launcher_mpi : nullptr; }
 
 const char* lower_library() {
   return __atomic_load_n(&started, __ATOMIC_ACQUIRE) != 0 ? library_name : nullptr;

@@ -1,6 +1,7 @@
 // Compiled for general registers only: the code around a changed call may keep others over it.
 #include "capture/image/boot/mpi_files.h"
 
+#include <elf.h>
 #include <linux/mman.h>
 
 #include "capture/image/boot/doors.h"
@@ -24,12 +25,16 @@ constexpr StandIn stand_ins[] = {{"libmpi.so.40", "libmpi.so.40"},
 // Ours needs the real one of its name, which the loader finds nowhere under this one.
 constexpr const char* fortran = "libmpi_mpifh.so.40";
 constexpr const char* real_fortran = "libmpi_mpifh.so.40.real";
+// Open MPI needs this one of its own; the number behind it grows with each series (40: 4.x,
+// 80: 5.0).
+constexpr const char* open_mpi_base = "libopen-pal.so.";
 constexpr uint64_t stubs_bytes = 4096;
 constexpr long not_there = -2;  // ENOENT
 
 const char* folder = nullptr;
 char library[path_max];
 char fortran_library[path_max];
+const char* launcher_library = nullptr;
 
 bool opens(uint32_t number) { return number == __NR_open || number == __NR_openat; }
 
@@ -54,7 +59,7 @@ bool is_in_folder(const char* path) {
 // The descriptor of ours, where one takes the place of this open file.
 long replaced(const char* path, long fd) {
   char soname[64];
-  if (!read_soname(fd, soname, sizeof soname)) return fd;
+  if (!read_name(fd, DT_SONAME, "", soname, sizeof soname)) return fd;
   const char* name = ours_for(soname);
   if (name == nullptr || is_in_folder(path)) return fd;
   Text ours;
@@ -66,9 +71,21 @@ long replaced(const char* path, long fd) {
   return opened;
 }
 
+// Of the Open MPI in this file; 0: it is none.
+uint64_t open_mpi_series(const char* path) {
+  char name[64];
+  const long fd = sys_open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const bool is = read_name(fd, DT_NEEDED, open_mpi_base, name, sizeof name);
+  sys_close(fd);
+  const char* number = name + strlen(open_mpi_base);
+  return is ? read_decimal(number) : 0;
+}
+
 }  // namespace
 
 void use_folder(const char* of) { folder = of; }
+void use_launcher(const char* path) { launcher_library = path; }
 
 void watch_loader(const Elf& interpreter) {
   const long room =
@@ -91,6 +108,15 @@ const char* ours_for(const char* soname) {
 
 const char* real_library() { return library; }
 void remember_library(const char* path) { copy_text(library, sizeof library, path); }
+
+const char* to_open(const char* soname) {
+  FileStatus status;
+  const bool is_there = file_status(library, status);
+  if (launcher_library == nullptr) return is_there ? library : soname;
+  const uint64_t series = is_there ? open_mpi_series(library) : 0;
+  const bool is_too_old = series != 0 && series < open_mpi_series(launcher_library);
+  return is_there && !is_too_old ? library : launcher_library;
+}
 
 // A handler of the program's would stand on frames of the boot program, which no image may hold.
 long open(const Call& call) {

@@ -12,6 +12,8 @@ namespace backstay::image::mpi_files {
 
 // `folder`: of our MPI libraries; stays valid.
 void use_folder(const char* folder);
+// The MPI whose launcher has started this process; stays valid. Null: it is not known.
+void use_launcher(const char* path);
 // Changes the calls of the program's loader. Once, before the program runs. A loader of another
 // kind may stay as it is: it loads the real MPI then, and the companion says that it cannot be
 // saved.
@@ -23,6 +25,10 @@ const char* ours_for(const char* soname);
 // known yet.
 const char* real_library();
 void remember_library(const char* path);
+// The file that the lower half opens where the launcher is of the same MPI: the real library. Where
+// that is gone, or is an Open MPI of an older series than the launcher's (which would end in
+// MPI_Init), the launcher's; where none is known, `soname`.
+const char* to_open(const char* soname);
 
 // open and openat as the kernel answers them, but for the libraries above.
 long open(const Call& call);

@@ -43,9 +43,13 @@ const char** text_option(const char* name, Options& options) {
     const char* name;
     const char** value;
   };
-  const Option all[] = {{"--image", &options.image},      {"--restore", &options.restore},
-                        {"--mpi", &options.mpi},          {"--handed-in", &options.handed_in},
-                        {"--channel", &options.channel},  {"--program", &options.program},
+  const Option all[] = {{"--image", &options.image},
+                        {"--restore", &options.restore},
+                        {"--mpi", &options.mpi},
+                        {"--launcher-mpi", &options.launcher_mpi},
+                        {"--handed-in", &options.handed_in},
+                        {"--channel", &options.channel},
+                        {"--program", &options.program},
                         {"--contents", &options.contents}};
   for (const Option& one : all) {
     if (same_text(name, one.name)) return one.value;

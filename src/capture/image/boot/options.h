@@ -6,13 +6,14 @@
 namespace backstay::image {
 
 struct Options {
-  const char* image = nullptr;    // where a cut is written
-  const char* restore = nullptr;  // an image to go on from
-  long control = -1;              // a descriptor on which cuts are asked for
-  bool companion = false;         // the other end of `control` is a companion
-  bool bring_back = false;        // with a companion: an image to go on from comes from there
-  bool kernel_clock = false;      // the program sees no vdso
-  const char* mpi = nullptr;      // the folder of the lower half and of our MPI libraries
+  const char* image = nullptr;         // where a cut is written
+  const char* restore = nullptr;       // an image to go on from
+  long control = -1;                   // a descriptor on which cuts are asked for
+  bool companion = false;              // the other end of `control` is a companion
+  bool bring_back = false;             // with a companion: an image to go on from comes from there
+  bool kernel_clock = false;           // the program sees no vdso
+  const char* mpi = nullptr;           // the folder of the lower half and of our MPI libraries
+  const char* launcher_mpi = nullptr;  // of the MPI whose launcher has started this process
   const char* handed_in =
       nullptr;  // descriptors that are the lower half's, by a boot program before
   const char* contents = nullptr;  // patterns of files whose contents are in the image

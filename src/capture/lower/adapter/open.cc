@@ -104,10 +104,11 @@ int refuse(uint32_t index) {
 extern "C" {
 #pragma GCC visibility push(default)
 
-// Null: all is well. Else why not.
-const char* backstay_adapter_open() {
+// `mpi`: path of the back's library; null: the default search finds it. Null: all is well. Else why
+// not.
+const char* backstay_adapter_open(const char* mpi) {
   // Global, as Open MPI's plug-ins look there.
-  library = dlopen(back.library, RTLD_NOW | RTLD_GLOBAL);
+  library = dlopen(mpi != nullptr ? mpi : back.library, RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return dlerror();
   if (!are_layouts_known()) return "its ABI is not the one that this adapter was built for";
   const char* missed = learn_handles();
