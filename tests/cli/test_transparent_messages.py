@@ -2,21 +2,19 @@
 two calls of MPI that belong together, and a restart goes on with the second one.
 """
 
-import os
 import re
-import signal
 from pathlib import Path
 
 import pytest
+from between import RANKS, begin_it, ends_right, goes_on_between_two_calls, saved_between
 from conftest import PROGRAM
 from processes import wait_for
-from ranks import HERE, line, newest, wait_for_version
+from ranks import HERE, line
 from transparent import (  # noqa: F401 (some are fixtures)
-    LIVES, nothing_is_left, processes_of, seed, start, status_of)
+    LIVES, nothing_is_left, seed, start, status_of)
 
 if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
-RANKS = 2  # waiting ranks take a core each
 SCENARIOS = ("matched", "cancelled", "failed", "handled")
 if LIVES >= 30:  # the soak: a message of more than 2 GiB, which lies in memory three times
     SCENARIOS += ("large",)
@@ -31,41 +29,10 @@ def between(launcher, name="between"):
     return path
 
 
-def begin(world, launcher, program, scenario, out):
-    words = line(launcher, RANKS, program, scenario)
-    return start(world, words, "--job", "app", "--interval", 0.1, out=out)
-
-
-def saved_between(world, running):
-    """Waits for a version that was begun when all ranks stood between their calls."""
-    there = [world.folder / f"at.{rank}" for rank in range(RANKS)]
-    wait_for(lambda: running.poll() is not None or all(one.exists() for one in there), "the ranks")
-    # One may have been under way.
-    wait_for_version(world, running, newest(world) + 1)
-
-
-def ends_right(world, running, out):
-    (world.folder / "go").touch()
-    _, told = running.communicate(timeout=200)
-    printed = out.read_text()
-    assert running.returncode == 0, (printed, told)
-    for rank in range(RANKS):
-        assert f"rank {rank}: right" in printed, (printed, told)
-    return told
-
-
 @launchers
 @scenarios
 def test_a_restart_goes_on_between_two_calls(world, launcher, scenario):
-    path = world.folder / "out"
-    with open(path, "w") as out:
-        running = begin(world, launcher, between(launcher), scenario, out)
-        saved_between(world, running)
-        os.kill(processes_of(world)[-1], signal.SIGKILL)
-        told = ends_right(world, running, path)
-    assert "restart 1 of" in told, told
-    # Cuts that are asked for while ranks start are given up in silence.
-    assert "MPI_Init" not in told, told
+    goes_on_between_two_calls(world, line(launcher, RANKS, between(launcher), scenario))
 
 
 @pytest.mark.skipif(len(HERE) < 2, reason="one MPI only")
@@ -75,12 +42,12 @@ def test_it_goes_on_there_under_the_other_mpi(world, launcher, scenario):
     other = next(name for name in HERE if name != launcher)
     path, program = world.folder / "out", between(launcher)
     with open(path, "w") as out:
-        running = begin(world, launcher, program, scenario, out)
+        running = begin_it(world, line(launcher, RANKS, program, scenario), out)
         saved_between(world, running)
         running.send_signal(signal.SIGTERM)
         _, told = running.communicate(timeout=100)
         assert running.returncode == 143, told
-        running = begin(world, other, program, scenario, out)
+        running = begin_it(world, line(other, RANKS, program, scenario), out)
         told = ends_right(world, running, path)
     assert "whose launcher has started it" in told, told
 

@@ -3,11 +3,15 @@ by that MPI's compiler, started by its launcher, killed, and back.
 """
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from ranks import HERE, goes_on_from_a_cut, line, newest
+from between import begin_it, goes_on_between_two_calls
+from killed import kill_and_compare
+from ranks import (
+    HERE, expect_printed, goes_on_from_a_cut, line, newest, printed_undisturbed, wait_for_version)
 from transparent import PYTHON, nothing_is_left, seed, start  # noqa: F401 (some are fixtures)
 
 SOURCES = Path(__file__).resolve().parents[1]
@@ -23,10 +27,12 @@ SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 
 class Mpi:
     def __init__(self, name, world):
+        self.name = name
         self.bin = MPIS / name / "bin"
         if not (self.bin / "mpirun").exists():
             pytest.skip(f"{self.bin}/mpirun is not there: scripts/setup test installs it")
         world.env.update(SETTINGS, PATH=f"{self.bin}:{os.environ['PATH']}")
+        world.env.pop("LD_LIBRARY_PATH", None)
         if name == "intel":
             world.env.update(I_MPI_ROOT=str(MPIS / name), LD_LIBRARY_PATH=str(MPIS / name / "lib"))
         self.world = world
@@ -51,6 +57,57 @@ def test_it_is_killed_and_goes_on_from_a_cut(world, mpi):
     undisturbed run prints."""
     words = mpi.line(2, mpi.built("lower_half/halo.c"), STEPS, PAUSE_MS)
     goes_on_from_a_cut(world, words, STEPS)
+
+
+@pytest.mark.parametrize("scenario", ["matched", "cancelled", "failed", "handled"])
+def test_a_restart_goes_on_between_two_calls(world, mpi, scenario):
+    if scenario == "handled" and mpi.name.startswith("mpich"):
+        pytest.skip("MPICH 4.3 and later return no error behind a handler of the program")
+    program = mpi.built("capture_cut/between.c")
+    goes_on_between_two_calls(world, mpi.line(2, program, scenario))
+
+
+@pytest.mark.parametrize("name, kernel, steps", [
+    ("openmpi-5.0", "multigrid", 150), ("mpich-5.0", "wavefront", 300), ("intel", "wavefront", 300),
+    ("openmpi-4.1", "wavefront", 300), ("mpich-4.3", "multigrid", 150)])
+def test_a_kernel_writes_what_an_undisturbed_one_writes(world, name, kernel, steps):
+    mpi = Mpi(name, world)
+    words = mpi.line(2, mpi.built(f"real_programs/{kernel}.c"), "sums", steps)
+    kill_and_compare(world, words, (world.folder / "sums").read_text, grows=-1)
+
+
+@pytest.mark.parametrize("first, then", [
+    ("openmpi-4.1", "openmpi-5.0"), ("openmpi-5.0", "openmpi-4.1"), ("openmpi-5.0", "mpich-5.0"),
+    ("openmpi-4.1", "mpich-4.3"), ("mpich-5.0", "openmpi-5.0"), ("mpich-4.3", "mpich-5.0"),
+    ("mpich-5.0", "intel"), ("intel", "openmpi-5.0")])
+def test_it_goes_on_under_another_mpi(world, first, then):
+    mpi = Mpi(first, world)
+    program = mpi.built("lower_half/halo.c")
+    expected = printed_undisturbed(world, list(map(str, mpi.line(2, program, STEPS, PAUSE_MS))))
+    with open(world.folder / "out", "w") as out:
+        running = begin_it(world, mpi.line(2, program, STEPS, PAUSE_MS), out)
+        wait_for_version(world, running)
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=100)
+        running = begin_it(world, Mpi(then, world).line(2, program, STEPS, PAUSE_MS), out)
+        _, told = running.communicate(timeout=200)
+    assert running.returncode == 0 and "goes on from version" in told, told
+    expect_printed(world, expected, told)
+
+
+def test_doctor_names_each_with_its_version(world, mpi):
+    """Also one whose launcher stands beside a library that is none."""
+    odd = world.folder / "odd"
+    for file, text in (("bin/mpirun", "#!/bin/sh"), ("lib/libmpi.so.40", "no library")):
+        (odd / file).parent.mkdir(parents=True)
+        (odd / file).write_text(text)
+        (odd / file).chmod(0o755)
+    report = world.json("doctor", "--quick", env={"PATH": f"{odd}/bin:{world.env['PATH']}"})
+    found = [one["found"] for one in report["checks"] if one["check"] == "MPI"]
+    assert found[0].startswith(f"{odd}/lib/libmpi.so.40 cannot be opened"), found
+    name, release = mpi.name.split("-") if "-" in mpi.name else (mpi.name, "20")
+    assert f"{MPIS / mpi.name}/lib/libmpi.so" in found[1] and "are saved" in found[1], found
+    assert name in found[1].lower().replace(" ", "") and release in found[1], found
 
 
 UNKNOWN = """

@@ -108,9 +108,14 @@ def goes_on_from_a_cut(world, words, lines, victim="backstay-boot"):
         _, told = running.communicate(timeout=200)
     assert running.returncode == 0, told
     assert re.search(r"restart 1 of \d+ from version", told), told
-    # What a rank printed behind the version is printed again. Its last line may be cut short, and
-    # the first one of the restart then stands behind that. What the launcher had not passed on when
-    # the rank was killed is lost, also of the lines before the version: the last ones there.
+    expect_printed(world, expected, told)
+
+
+def expect_printed(world, expected, told):
+    """What a rank printed behind the version is printed again. Its last line may be cut short, and
+    the first one of the restart then stands behind that. What the launcher had not passed on when
+    it ended is lost, also of the lines before the version: the last ones there.
+    """
     printed = (world.folder / "out").read_text().splitlines()
     missing = [one for one in expected if not any(line.endswith(one) for line in printed)]
     places = [expected.index(one) for one in missing]

@@ -1,6 +1,7 @@
-// MPICH takes an error of a request to MPI_COMM_WORLD's handler, and one of MPI_Recv to that of its
-// communicator. Our blocking receives are requests in the real MPI: where the two handlers are not
-// the same, MPI_COMM_WORLD's is out of the way while the request is tested.
+// MPICH takes an error of a request to MPI_COMM_WORLD's handler (from 4.3 on, of a message to the
+// own process to MPI_COMM_SELF's), and one of MPI_Recv to that of its communicator. Our blocking
+// receives are requests in the real MPI: where the handlers are not the same, those two are out of
+// the way while the request is tested.
 #pragma once
 
 #include "capture/mpi_library/communicators.h"
@@ -13,7 +14,9 @@ namespace backstay::mpi {
 class ErrorsReturn {
  public:
   explicit ErrorsReturn(bool is_needed = true) : is_set_(is_needed && is_over_mpich()) {
-    if (is_set_) set(abi::errors_return());
+    if (!is_set_) return;
+    set(abi::world(), abi::errors_return());
+    set(abi::self(), abi::errors_return());
   }
   ~ErrorsReturn() { end(); }
   ErrorsReturn(const ErrorsReturn&) = delete;
@@ -21,7 +24,8 @@ class ErrorsReturn {
 
   bool is_set() const { return is_set_; }
   void end() {
-    if (is_set_) set(real_handler_of(world()));
+    if (is_set_) set(abi::world(), real_handler_of(world()));
+    if (is_set_) set(abi::self(), real_handler_of(abi::predefined<Class::comm>(abi::self())));
     is_set_ = false;
   }
   static abi::Handle<Class::comm> world() { return abi::predefined<Class::comm>(abi::world()); }
@@ -30,8 +34,8 @@ class ErrorsReturn {
   static bool is_over_mpich() {
     return abi::handles_are_pointers == (lower::table().adapter != nullptr);
   }
-  static void set(uint64_t handler) {
-    inside(index_MPI_Comm_set_errhandler, abi::world(), handler);
+  static void set(uint64_t communicator, uint64_t handler) {
+    inside(index_MPI_Comm_set_errhandler, communicator, handler);
   }
 
   bool is_set_;

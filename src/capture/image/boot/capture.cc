@@ -45,7 +45,8 @@ void describe_notes(const char* given, Trouble& trouble) {
   notes.add(given);
   Text own;
   if (lower_library() != nullptr) {
-    own << "mpi=" << lower_library() << "\nmpi-file=" << mpi_files::real_library() << "\n";
+    own << "mpi=" << lower_library() << "\n";
+    mpi_files::add_notes(own);
   }
   asyncio::add_note(own);
   personality::add_note(own);

@@ -6,6 +6,7 @@
 
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/notes.h"
 #include "capture/image/boot/program.h"
 
 namespace backstay::image::mpi_files {
@@ -35,6 +36,7 @@ const char* folder = nullptr;
 char library[path_max];
 char fortran_library[path_max];
 const char* launcher_library = nullptr;
+char launcher_before[path_max];  // of the process that was saved
 
 bool opens(uint32_t number) { return number == __NR_open || number == __NR_openat; }
 
@@ -106,16 +108,28 @@ const char* ours_for(const char* soname) {
   return nullptr;
 }
 
-const char* real_library() { return library; }
-void remember_library(const char* path) { copy_text(library, sizeof library, path); }
+void add_notes(Text& notes) {
+  notes << "mpi-file=" << library << "\n";
+  if (launcher_library != nullptr) notes << "mpi-launcher=" << launcher_library << "\n";
+}
+
+void take_notes(const Tables& tables) {
+  note_of(tables, "mpi-file", library, sizeof library);
+  note_of(tables, "mpi-launcher", launcher_before, sizeof launcher_before);
+}
 
 const char* to_open(const char* soname) {
   FileStatus status;
   const bool is_there = file_status(library, status);
   if (launcher_library == nullptr) return is_there ? library : soname;
+  const bool is_of_other_launcher =
+      launcher_before[0] != 0 && !same_text(launcher_before, launcher_library);
   const uint64_t series = is_there ? open_mpi_series(library) : 0;
   const bool is_too_old = series != 0 && series < open_mpi_series(launcher_library);
-  return is_there && !is_too_old ? library : launcher_library;
+  if (!is_there || is_of_other_launcher || is_too_old) {
+    copy_text(library, sizeof library, launcher_library);
+  }
+  return library;
 }
 
 // A handler of the program's would stand on frames of the boot program, which no image may hold.

@@ -7,6 +7,8 @@
 
 #include "capture/image/boot/call_stubs.h"
 #include "capture/image/boot/elf.h"
+#include "capture/image/boot/tables.h"
+#include "capture/image/boot/text.h"
 
 namespace backstay::image::mpi_files {
 
@@ -21,13 +23,14 @@ void watch_loader(const Elf& interpreter);
 
 // Our library in place of the one that has this soname; null: there is none.
 const char* ours_for(const char* soname);
-// The file of the real MPI: as the program's loader has found it, or as the image says. Empty: not
-// known yet.
-const char* real_library();
-void remember_library(const char* path);
-// The file that the lower half opens where the launcher is of the same MPI: the real library. Where
-// that is gone, or is an Open MPI of an older series than the launcher's (which would end in
-// MPI_Init), the launcher's; where none is known, `soname`.
+// An image's notes: the file of the real MPI, and of the launcher's.
+void add_notes(Text& notes);
+void take_notes(const Tables& tables);
+// The file that the lower half opens where the launcher is of the same MPI: the one that the
+// program's loader has found, or that the image names. Three times it is the launcher's instead:
+// that file is gone; the process was saved under another launcher, for whose MPI this environment
+// may not be made; it is an Open MPI of an older series than the launcher's, which would end in
+// MPI_Init. `soname` where no file is known.
 const char* to_open(const char* soname);
 
 // open and openat as the kernel answers them, but for the libraries above.

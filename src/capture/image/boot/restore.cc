@@ -109,10 +109,8 @@ Text missing;  // what the program had, and is not allowed here
 char real_library[64];
 
 void check_library(Trouble& trouble) {
-  static char real_file[path_max];
   if (note_of(tables, "mpi", real_library, sizeof real_library)) {
-    if (note_of(tables, "mpi-file", real_file, sizeof real_file))
-      mpi_files::remember_library(real_file);
+    mpi_files::take_notes(tables);
     check_lower_half(real_library, trouble);
   }
 }
