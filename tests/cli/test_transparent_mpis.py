@@ -2,51 +2,19 @@
 by that MPI's compiler, started by its launcher, killed, and back.
 """
 
-import os
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 from between import begin_it, goes_on_between_two_calls
 from killed import kill_and_compare
+from mpis import MPIS, NAMES, Mpi
 from ranks import (
     HERE, expect_printed, goes_on_from_a_cut, line, newest, printed_undisturbed, wait_for_version)
 from transparent import PYTHON, nothing_is_left, seed, start  # noqa: F401 (some are fixtures)
 
-SOURCES = Path(__file__).resolve().parents[1]
-MPIS = SOURCES.parent / ".venv" / "mpi"
-NAMES = ["openmpi-5.0", "mpich-5.0", "openmpi-4.1", "mpich-4.3", "intel"]
 STEPS = 300
 PAUSE_MS = 20
-# The launchers know a machine with two cores, and root, by these.
-SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_rmaps_base_oversubscribe": "1",
-            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "I_MPI_FABRICS": "shm"}
-
-
-class Mpi:
-    def __init__(self, name, world):
-        self.name = name
-        self.bin = MPIS / name / "bin"
-        if not (self.bin / "mpirun").exists():
-            pytest.skip(f"{self.bin}/mpirun is not there: scripts/setup test installs it")
-        world.env.update(SETTINGS, PATH=f"{self.bin}:{os.environ['PATH']}")
-        world.env.pop("LD_LIBRARY_PATH", None)
-        if name == "intel":
-            world.env.update(I_MPI_ROOT=str(MPIS / name), LD_LIBRARY_PATH=str(MPIS / name / "lib"))
-        self.world = world
-
-    def line(self, ranks, *words):
-        return [self.bin / "mpirun", "-n", ranks, *words]
-
-    def built(self, source):
-        path = self.world.folder / Path(source).stem
-        subprocess.run([self.bin / "mpicc", "-O1", "-o", path, SOURCES / source], check=True,
-                       env=self.world.env, timeout=100)
-        return path
-
-
 @pytest.fixture(params=NAMES)
 def mpi(request, world):
     return Mpi(request.param, world)
@@ -93,6 +61,37 @@ def test_it_goes_on_under_another_mpi(world, first, then):
         _, told = running.communicate(timeout=200)
     assert running.returncode == 0 and "goes on from version" in told, told
     expect_printed(world, expected, told)
+
+
+@pytest.mark.parametrize("name", ["mpich-5.0", "mpich-4.3"])
+def test_functions_with_counts_of_64_bits(world, name):
+    mpi = Mpi(name, world)
+    goes_on_from_a_cut(world, mpi.line(2, mpi.built("lower_half/large_counts.c"), STEPS, PAUSE_MS),
+                       STEPS)
+
+
+MPI4PY = """
+import sys, time
+import numpy
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+mine, theirs = numpy.full(1000, comm.rank + 1.0), numpy.empty(1000)
+largest = MPI.Op.Create(lambda a, b, _: numpy.maximum(a, b, out=numpy.frombuffer(b)), True)
+for step in range(int(sys.argv[1])):
+    comm.Sendrecv(mine, (comm.rank + 1) % comm.size, 0, theirs, (comm.rank - 1) % comm.size, 0)
+    mine = 0.5 * (mine + theirs) + comm.allreduce(step) * 1e-3 + comm.bcast(comm.rank)
+    if comm.rank == 0:
+        print(step, repr(float(mine.sum())), flush=True)
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("name", ["openmpi-5.0", "mpich-5.0", "intel"])
+def test_mpi4py_opens_the_library_when_it_runs(world, name):
+    """It looks for functions that the library may lack, and uses those that are there."""
+    mpi = Mpi(name, world)
+    (world.folder / "app.py").write_text(MPI4PY)
+    goes_on_from_a_cut(world, mpi.line(2, *mpi.python(), "app.py", 200), 200)
 
 
 def test_doctor_names_each_with_its_version(world, mpi):

@@ -2,6 +2,7 @@
 
 #include "capture/mpi_library/again.h"
 #include "capture/mpi_library/attributes.h"
+#include "capture/mpi_library/degrees.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/requests.h"
 
@@ -33,41 +34,6 @@ uint64_t word(const void* pointer) { return reinterpret_cast<uint64_t>(pointer);
 
 using Comm = abi::Handle<Class::comm>;
 
-struct Degrees {
-  int in = 0, out = 0;
-};
-
-// How many there are on the other side of a collective call.
-Degrees peers_of(Comm comm) {
-  int inter = 0;
-  int size = 0;
-  inside(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
-  const uint32_t index = inter != 0 ? index_MPI_Comm_remote_size : index_MPI_Comm_size;
-  inside(index, abi::real<Class::comm>(comm), &size);
-  return {size, size};
-}
-
-// Of a communicator with a topology. Without one MPI refuses the call itself.
-Degrees degrees_of(Comm comm) {
-  const uint64_t real = abi::real<Class::comm>(comm);
-  Degrees degrees;
-  int kind = -1;
-  int own = 0;
-  int weighted = 0;
-  inside(index_MPI_Topo_test, real, &kind);
-  if (kind == abi::distributed_graph) {
-    inside(index_MPI_Dist_graph_neighbors_count, real, &degrees.in, &degrees.out, &weighted);
-  } else if (kind == abi::graph) {
-    inside(index_MPI_Comm_rank, real, &own);
-    inside(index_MPI_Graph_neighbors_count, real, own, &degrees.in);
-    degrees.out = degrees.in;
-  } else if (kind == abi::cartesian) {
-    inside(index_MPI_Cartdim_get, real, &degrees.in);
-    degrees.out = degrees.in *= 2;
-  }
-  return degrees;
-}
-
 using Types = InArray<Class::datatype>;
 
 // Of a call that does not block, MPI may look at the array until the call is complete. Nothing
@@ -82,10 +48,6 @@ void* kept_types(const void* first, int64_t count) {
   }
   return all;
 }
-
-// With MPI_IN_PLACE the types to be sent are not looked at.
-constexpr uint64_t in_place = abi::handles_are_pointers ? 1 : ~0ULL;
-int64_t sent(const void* buffer, int64_t count) { return word(buffer) == in_place ? 0 : count; }
 
 Comm predefined_world() { return abi::predefined<Class::comm>(abi::world()); }
 

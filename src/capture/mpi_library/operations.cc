@@ -14,6 +14,7 @@ namespace backstay::mpi {
 namespace {
 
 using Operation = void (*)(void*, void*, int*, abi::Handle<Class::datatype>*);
+using LargeOperation = void (*)(void*, void*, int64_t*, abi::Handle<Class::datatype>*);
 using RealOperation = void (*)(void*, void*, int*, void*);
 // Of Open MPI's Fortran: the datatype is a number.
 using FortranOperation = void (*)(void*, void*, int*, int*);
@@ -25,6 +26,11 @@ void operate(void* in, void* inout, int* count, void* datatype) {
   const InProgram switched;
   auto type = handle_at<Class::datatype>(datatype);
   const Function own = operations[Index];
+  if (own.is_large) {
+    int64_t large = *count;
+    reinterpret_cast<LargeOperation>(own.function)(in, inout, &large, &type);
+    return;
+  }
   if (!own.is_fortran) {
     reinterpret_cast<Operation>(own.function)(in, inout, count, &type);
     return;
@@ -79,6 +85,13 @@ int PMPI_Op_create(void* function, int commutes, void* op) {
   return create({function, false}, commutes, op);
 }
 BACKSTAY_MPI_NAME(MPI_Op_create)
+
+#ifndef BACKSTAY_ABI_OPENMPI
+int PMPI_Op_create_c(void* function, int commutes, void* op) {
+  return create({function, false, true}, commutes, op);
+}
+BACKSTAY_MPI_NAME(MPI_Op_create_c)
+#endif
 
 // For Open MPI's Fortran (mpifh_objects.cc).
 int backstay_op_create_fortran(void* function, int commutes, void* op) {

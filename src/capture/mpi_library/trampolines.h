@@ -9,7 +9,8 @@ inline constexpr uint32_t trampolines = 256;
 
 struct Function {
   void* function;
-  bool is_fortran;  // it takes the numbers of handles, where a handle is none
+  bool is_fortran;        // it takes the numbers of handles, where a handle is none
+  bool is_large = false;  // it takes a count of 64 bits
   bool operator==(const Function&) const = default;
 };
 

@@ -20,7 +20,7 @@ struct StandIn {
   const char* ours;
 };
 constexpr StandIn stand_ins[] = {{"libmpi.so.40", "libmpi.so.40"},
-                                 {"libmpi.so.12", "libmpich.so.12"},
+                                 {"libmpi.so.12", "libmpi.so.12"},
                                  {"libmpich.so.12", "libmpich.so.12"},
                                  {"libmpi_mpifh.so.40", "libmpi_mpifh.so.40"}};
 // Ours needs the real one of its name, which the loader finds nowhere under this one.
