@@ -8,14 +8,14 @@ import subprocess
 import pytest
 from between import begin_it, goes_on_between_two_calls
 from killed import kill_and_compare
-from mpis import MPIS, NAMES, Mpi
+from mpis import MPIS, NAMES, STANDARD, Mpi
 from ranks import (
     HERE, expect_printed, goes_on_from_a_cut, line, newest, printed_undisturbed, wait_for_version)
 from transparent import PYTHON, nothing_is_left, seed, start  # noqa: F401 (some are fixtures)
 
 STEPS = 300
 PAUSE_MS = 20
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[*NAMES, STANDARD])
 def mpi(request, world):
     return Mpi(request.param, world)
 
@@ -37,7 +37,8 @@ def test_a_restart_goes_on_between_two_calls(world, mpi, scenario):
 
 @pytest.mark.parametrize("name, kernel, steps", [
     ("openmpi-5.0", "multigrid", 150), ("mpich-5.0", "wavefront", 300), ("intel", "wavefront", 300),
-    ("openmpi-4.1", "wavefront", 300), ("mpich-4.3", "multigrid", 150)])
+    ("openmpi-4.1", "wavefront", 300), ("mpich-4.3", "multigrid", 150),
+    (STANDARD, "wavefront", 300)])
 def test_a_kernel_writes_what_an_undisturbed_one_writes(world, name, kernel, steps):
     mpi = Mpi(name, world)
     words = mpi.line(2, mpi.built(f"real_programs/{kernel}.c"), "sums", steps)
@@ -47,7 +48,7 @@ def test_a_kernel_writes_what_an_undisturbed_one_writes(world, name, kernel, ste
 @pytest.mark.parametrize("first, then", [
     ("openmpi-4.1", "openmpi-5.0"), ("openmpi-5.0", "openmpi-4.1"), ("openmpi-5.0", "mpich-5.0"),
     ("openmpi-4.1", "mpich-4.3"), ("mpich-5.0", "openmpi-5.0"), ("mpich-4.3", "mpich-5.0"),
-    ("mpich-5.0", "intel"), ("intel", "openmpi-5.0")])
+    ("mpich-5.0", "intel"), ("intel", "openmpi-5.0"), (STANDARD, "intel")])
 def test_it_goes_on_under_another_mpi(world, first, then):
     mpi = Mpi(first, world)
     program = mpi.built("lower_half/halo.c")
@@ -63,7 +64,7 @@ def test_it_goes_on_under_another_mpi(world, first, then):
     expect_printed(world, expected, told)
 
 
-@pytest.mark.parametrize("name", ["mpich-5.0", "mpich-4.3"])
+@pytest.mark.parametrize("name", ["mpich-5.0", "mpich-4.3", STANDARD])
 def test_functions_with_counts_of_64_bits(world, name):
     mpi = Mpi(name, world)
     goes_on_from_a_cut(world, mpi.line(2, mpi.built("lower_half/large_counts.c"), STEPS, PAUSE_MS),

@@ -8,7 +8,9 @@ namespace backstay::mpi::abi {
 
 inline constexpr const char* library = "libmpich.so.12";
 inline constexpr bool handles_are_pointers = false;
-using RealElement = uint32_t;  // in an array of real handles
+inline constexpr bool is_mpich = true;
+inline constexpr bool numbers_are_handles = true;  // Fortran's, of predefined handles
+using RealElement = uint32_t;                      // in an array of real handles
 
 template <Class Type>
 struct HandleOf {
@@ -44,12 +46,14 @@ inline int own_keyval_in_c(int keyval) {
   const bool is_own = keyval >> 24 == 0x64 || keyval >> 24 == 0x66;
   return is_own && keyval % 2 == 0 ? keyval - 1 : keyval;
 }
+inline constexpr int err_count = 2;
 inline constexpr int err_other = 15;
 inline constexpr int err_no_mem = 34;
 // MPICH's own address where the program gives one that means something else than an array.
 void* real_address(void* address);
 void* unweighted();
 inline constexpr int graph = 1, cartesian = 2, distributed_graph = 3;
+inline constexpr int thread_multiple = 3;
 
 enum : uint32_t { made_null = 0, made_before = 1, made_direct = 2, made_indirect = 3 };
 inline constexpr uint32_t index_mask = 0x03ffffff;
@@ -145,6 +149,7 @@ inline bool is_ignored(const void* status) { return reinterpret_cast<uint64_t>(s
 inline constexpr int any_source = -2;
 inline constexpr int any_tag = -1;
 inline constexpr int process_null = -1;
+inline constexpr int root = -3;
 inline constexpr int error_in_status = 17;
 
 }  // namespace backstay::mpi::abi

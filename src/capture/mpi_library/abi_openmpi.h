@@ -14,6 +14,8 @@ namespace backstay::mpi::abi {
 
 inline constexpr const char* library = "libmpi.so.40";
 inline constexpr bool handles_are_pointers = true;
+inline constexpr bool is_mpich = false;
+inline constexpr bool numbers_are_handles = false;  // Fortran's, of predefined handles
 using RealElement = uint64_t;
 
 template <Class>
@@ -39,11 +41,13 @@ inline constexpr int keyval_invalid = -1;
 inline int own_keyval_in_c(int keyval) { return keyval; }
 inline bool is_win_base(int keyval) { return keyval == 7; }
 inline bool is_win_size(int keyval) { return keyval == 8; }
+inline constexpr int err_count = 2;
 inline constexpr int err_other = 16;
 inline constexpr int err_no_mem = 39;
 inline void* real_address(void* address) { return address; }
 inline void* unweighted() { return reinterpret_cast<void*>(2); }
 inline constexpr int cartesian = 1, graph = 2, distributed_graph = 3;
+inline constexpr int thread_multiple = 3;
 
 // An object of which programs name the address. Its bytes are where the program has them.
 struct Object {
@@ -114,6 +118,7 @@ inline bool is_ignored(const void* status) { return status == nullptr; }
 inline constexpr int any_source = -1;
 inline constexpr int any_tag = -1;
 inline constexpr int process_null = -2;
+inline constexpr int root = -4;
 inline constexpr int error_in_status = 18;
 
 }  // namespace backstay::mpi::abi

@@ -71,7 +71,7 @@ int remove(abi::Handle<Type> handle, int keyval) {
   if (all == nullptr || at == all->count) {
     const bool is_known = all != nullptr && find_keyval(Type, keyval) != nullptr;
     // Nothing is there to be deleted: MPICH is silent about that.
-    if (is_known && !abi::handles_are_pointers) return 0;
+    if (is_known && abi::is_mpich) return 0;
     return inside(functions<Type>.remove, abi::real<Type>(handle), abi::keyval_invalid);
   }
   const int refused = call_delete<Type>(handle, (*all)[at]);

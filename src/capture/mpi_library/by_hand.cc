@@ -12,8 +12,6 @@ namespace backstay::mpi {
 
 namespace {
 
-constexpr int thread_multiple = 3;  // in both ABIs
-
 // MPI may look into the environment at its start; the program may have changed its own by then.
 // Behind a restart the program's is that of another launcher, also where it opens MPI only then.
 void give_environment() {
@@ -110,7 +108,7 @@ int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
                                  static_cast<uint64_t>(required), word(&level));
   if (provided != nullptr) *provided = level;
   const int counted = begun(started(result, level));
-  if (counted == 0 && level >= thread_multiple) begin_sharing();
+  if (counted == 0 && level >= abi::thread_multiple) begin_sharing();
   return counted;
 }
 BACKSTAY_MPI_NAME(MPI_Init_thread)

@@ -15,8 +15,9 @@ template <Class Type>
 int to_fortran(uint32_t index, abi::Handle<Type> handle) {
   if constexpr (abi::handles_are_pointers) {
     const Slot* slot = abi::slot_of<Type>(handle);
-    return slot != nullptr ? first_number + static_cast<int>(slot - slots)
-                           : inside(index, abi::real<Type>(handle));
+    if (slot != nullptr) return first_number + static_cast<int>(slot - slots);
+    if (abi::numbers_are_handles) return static_cast<int>(abi::real<Type>(handle));
+    return inside(index, abi::real<Type>(handle));
   } else {
     return (int)(intptr_t)handle;  // also where it is a pointer, and this is left out
   }
@@ -28,7 +29,9 @@ abi::Handle<Type> from_fortran(uint32_t index, int number) {
     const int at = number - first_number;
     const bool is_slot = at > 0 && at < static_cast<int>(slots_end()) &&
                          slots[at].type == static_cast<uint32_t>(Type);
-    return is_slot ? &slots[at] : abi::predefined<Type>(inside<uint64_t>(index, number));
+    if (is_slot) return &slots[at];
+    return abi::predefined<Type>(abi::numbers_are_handles ? static_cast<uint64_t>(number)
+                                                          : inside<uint64_t>(index, number));
   } else {
     return (abi::Handle<Type>)(intptr_t)number;
   }
@@ -71,6 +74,13 @@ extern "C" {
     return from_fortran<Class::class>(index_MPI_##name##_f2c, number); \
   }                                                                    \
   BACKSTAY_MPI_NAME(MPI_##name##_f2c)
+#define BACKSTAY_NUMBER(name, class)                                                              \
+  int PMPI_##name##_toint(abi::Handle<Class::class> handle) { return PMPI_##name##_c2f(handle); } \
+  BACKSTAY_MPI_NAME(MPI_##name##_toint)                                                           \
+  abi::Handle<Class::class> PMPI_##name##_fromint(int number) {                                   \
+    return PMPI_##name##_f2c(number);                                                             \
+  }                                                                                               \
+  BACKSTAY_MPI_NAME(MPI_##name##_fromint)
 BACKSTAY_FORTRAN(Comm, comm)
 BACKSTAY_FORTRAN(Errhandler, errhandler)
 BACKSTAY_FORTRAN(Group, group)
@@ -80,6 +90,15 @@ BACKSTAY_FORTRAN(Op, op)
 BACKSTAY_FORTRAN(Request, request)
 BACKSTAY_FORTRAN(Type, datatype)
 BACKSTAY_FORTRAN(Win, win)
+BACKSTAY_NUMBER(Comm, comm)
+BACKSTAY_NUMBER(Errhandler, errhandler)
+BACKSTAY_NUMBER(Group, group)
+BACKSTAY_NUMBER(Info, info)
+BACKSTAY_NUMBER(Message, message)
+BACKSTAY_NUMBER(Op, op)
+BACKSTAY_NUMBER(Request, request)
+BACKSTAY_NUMBER(Type, datatype)
+BACKSTAY_NUMBER(Win, win)
 
 }  // extern "C"
 

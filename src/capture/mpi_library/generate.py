@@ -39,6 +39,10 @@ BY_HAND_HANDLES = {
     Win_create_errhandler Win_create_keyval Win_delete_attr Win_f2c Win_free Win_free_keyval
     Win_get_attr Win_set_attr
     """.split()
+} | {
+    f"MPI_{name}_{way}"
+    for name in "Comm Errhandler Group Info Message Op Request Type Win".split()
+    for way in ("toint", "fromint")
 }
 # Each is kept as the call that it is (datatypes.h); the arrays are as long as `count` or `ndims`.
 TYPE_CONSTRUCTORS = {

@@ -20,9 +20,20 @@ int end(Class type, uint32_t index, void* keyval) {
   return 0;
 }
 
+int duplicate(uint64_t, int, void*, void* value, void* to, int* flag) {
+  *static_cast<void**>(to) = value;
+  *flag = 1;
+  return 0;
+}
+
 }  // namespace
 
 int create_keyval(Class type, void* copy, void* remove, void* keyval, void* extra) {
+  // The standard ABI's MPI_COMM_DUP_FN is no function.
+  constexpr uint64_t standard_duplicate = 1;
+  if (reinterpret_cast<uint64_t>(copy) == standard_duplicate) {
+    copy = reinterpret_cast<void*>(duplicate);
+  }
   const Keyval one{type, copy, remove, extra, nullptr, nullptr, 1, false};
   uint32_t at = 0;
   if (keyvals_unused == 0) {
@@ -73,11 +84,9 @@ void MPII_Keyval_set_proxy(int keyval, void* copy, void* remove) {
 }
 
 // The functions that the standard defines, under the names that each ABI has for them.
-#define BACKSTAY_DUPLICATE(name)                                     \
-  int name(uint64_t, int, void*, void* value, void* to, int* flag) { \
-    *static_cast<void**>(to) = value;                                \
-    *flag = 1;                                                       \
-    return 0;                                                        \
+#define BACKSTAY_DUPLICATE(name)                                                      \
+  int name(uint64_t comm, int keyval, void* extra, void* from, void* to, int* flag) { \
+    return duplicate(comm, keyval, extra, from, to, flag);                            \
   }
 #define BACKSTAY_COPY_NOTHING(name)                         \
   int name(uint64_t, int, void*, void*, void*, int* flag) { \

@@ -24,15 +24,13 @@ int PMPI_Type_size_x(abi::Handle<Class::datatype> type, void* size);
 }
 
 int at_root(abi::Handle<Class::comm> comm, int root) {
-  constexpr int mpi_root = -3;
   int own = 0;
   inside(index_MPI_Comm_rank, abi::real<Class::comm>(comm), &own);
-  return root == own || root == mpi_root ? peers_of(comm).in : 0;
+  return root == own || root == abi::root ? peers_of(comm).in : 0;
 }
 
 namespace {
 
-constexpr int err_count = 2;
 constexpr int64_t block = 1 << 30;  // elements of one part of a larger datatype
 
 struct Numbers {
@@ -107,8 +105,8 @@ void* Narrow::kept(const void* numbers, int64_t count) {
 int Narrow::refuse() const {
   dprintf(2, "backstay: %s with numbers above %d is not supported under --transparent\n", function_,
           INT_MAX);
-  PMPI_Comm_call_errhandler(abi::predefined<Class::comm>(abi::world()), err_count);
-  return err_count;
+  PMPI_Comm_call_errhandler(abi::predefined<Class::comm>(abi::world()), abi::err_count);
+  return abi::err_count;
 }
 
 extern "C" {
@@ -117,7 +115,8 @@ int PMPI_Get_count_c(void* status, abi::Handle<Class::datatype> type, void* coun
   int64_t size = 0;
   const int result = PMPI_Type_size_x(type, &size);
   if (result != 0) return result;
-  const auto bytes = static_cast<int64_t>(abi::bytes_of(*static_cast<const abi::Status*>(status)));
+  const auto bytes = static_cast<int64_t>(
+      in_call([&] { return abi::bytes_of(*static_cast<const abi::Status*>(status)); }));
   auto& to = *static_cast<int64_t*>(count);
   to = size == 0 ? 0 : bytes % size == 0 ? bytes / size : abi::undefined;
   return 0;

@@ -31,9 +31,7 @@ class ErrorsReturn {
   static abi::Handle<Class::comm> world() { return abi::predefined<Class::comm>(abi::world()); }
 
  private:
-  static bool is_over_mpich() {
-    return abi::handles_are_pointers == (lower::table().adapter != nullptr);
-  }
+  static bool is_over_mpich() { return abi::is_mpich == (lower::table().adapter == nullptr); }
   static void set(uint64_t communicator, uint64_t handler) {
     inside(index_MPI_Comm_set_errhandler, communicator, handler);
   }

@@ -17,7 +17,7 @@ struct Stored {
   // The real request while it arrives.
   uint64_t arriving;
   bool is_arriving;
-  alignas(8) char status[24];  // as MPI gave it to a probe
+  alignas(8) char status[32];  // as MPI gave it to a probe; the largest of an ABI
 };
 
 // What a receive or a probe asks for.

@@ -152,7 +152,7 @@ bool is_of_other_launcher(const char* library, char** environment) {
   const bool by_open_mpi = variable_of(environment, "OMPI_COMM_WORLD_SIZE") != nullptr;
   const bool by_hydra = variable_of(environment, launcher_variable) != nullptr &&
                         variable_of(environment, "MPI_LOCALNRANKS") != nullptr;
-  return begins_with(library, "libmpich") ? by_open_mpi && !by_hydra : by_hydra && !by_open_mpi;
+  return begins_with(library, "libmpi.") ? by_hydra && !by_open_mpi : by_open_mpi && !by_hydra;
 }
 
 // A launcher of another MPI would make each rank a job of its own. So the launcher's MPI runs then,
@@ -160,6 +160,11 @@ bool is_of_other_launcher(const char* library, char** environment) {
 void choose_adapter(const char* library, char** environment, Trouble& trouble) {
   adapter_path[0] = 0;
   if (!is_of_other_launcher(library, environment)) return;
+  if (begins_with(library, "libmpi_abi")) {
+    trouble << "the program uses " << library << ", and this process was started by the launcher "
+            << "of Open MPI: under --transparent start it with MPICH's or Intel MPI's";
+    return;
+  }
   Text path;
   path << folder
        << (begins_with(library, "libmpich") ? "/backstay-mpich-abi.so"

@@ -22,6 +22,7 @@ struct StandIn {
 constexpr StandIn stand_ins[] = {{"libmpi.so.40", "libmpi.so.40"},
                                  {"libmpi.so.12", "libmpi.so.12"},
                                  {"libmpich.so.12", "libmpich.so.12"},
+                                 {"libmpi_abi.so.1", "libmpi_abi.so.1"},
                                  {"libmpi_mpifh.so.40", "libmpi_mpifh.so.40"}};
 // Ours needs the real one of its name, which the loader finds nowhere under this one.
 constexpr const char* fortran = "libmpi_mpifh.so.40";
@@ -29,6 +30,7 @@ constexpr const char* real_fortran = "libmpi_mpifh.so.40.real";
 // Open MPI needs this one of its own; the number behind it grows with each series (40: 4.x,
 // 80: 5.0).
 constexpr const char* open_mpi_base = "libopen-pal.so.";
+constexpr const char* standard = "libmpi_abi.so.1";  // MPI's own ABI
 constexpr uint64_t stubs_bytes = 4096;
 constexpr long not_there = -2;  // ENOENT
 
@@ -84,6 +86,18 @@ uint64_t open_mpi_series(const char* path) {
   return is ? read_decimal(number) : 0;
 }
 
+// The launcher's library for this soname: the one that is known, or, of the standard ABI, the one
+// beside it. Null: none is there.
+const char* beside_launcher(const char* soname) {
+  static char path[path_max];
+  FileStatus status;
+  if (launcher_library == nullptr || !same_text(soname, standard)) return launcher_library;
+  const size_t folder_bytes = strlen(launcher_library) - strlen(last_part(launcher_library));
+  copy_text(path, sizeof path, launcher_library);
+  copy_text(path + folder_bytes, sizeof path - folder_bytes, standard);
+  return file_status(path, status) ? path : nullptr;
+}
+
 }  // namespace
 
 void use_folder(const char* of) { folder = of; }
@@ -121,13 +135,14 @@ void take_notes(const Tables& tables) {
 const char* to_open(const char* soname) {
   FileStatus status;
   const bool is_there = file_status(library, status);
-  if (launcher_library == nullptr) return is_there ? library : soname;
+  const char* launchers = beside_launcher(soname);
+  if (launchers == nullptr) return is_there ? library : soname;
   const bool is_of_other_launcher =
       launcher_before[0] != 0 && !same_text(launcher_before, launcher_library);
   const uint64_t series = is_there ? open_mpi_series(library) : 0;
-  const bool is_too_old = series != 0 && series < open_mpi_series(launcher_library);
+  const bool is_too_old = series != 0 && series < open_mpi_series(launchers);
   if (!is_there || is_of_other_launcher || is_too_old) {
-    copy_text(library, sizeof library, launcher_library);
+    copy_text(library, sizeof library, launchers);
   }
   return library;
 }
