@@ -2,13 +2,14 @@
 by that MPI's compiler, started by its launcher, killed, and back.
 """
 
+import shutil
 import signal
 import subprocess
 
 import pytest
 from between import begin_it, goes_on_between_two_calls
 from killed import kill_and_compare
-from mpis import MPIS, NAMES, STANDARD, Mpi
+from mpis import MPIS, NAMES, SOURCES, STANDARD, Mpi
 from ranks import (
     HERE, expect_printed, goes_on_from_a_cut, line, newest, printed_undisturbed, wait_for_version)
 from transparent import PYTHON, nothing_is_left, seed, start  # noqa: F401 (some are fixtures)
@@ -69,6 +70,19 @@ def test_functions_with_counts_of_64_bits(world, name):
     mpi = Mpi(name, world)
     goes_on_from_a_cut(world, mpi.line(2, mpi.built("lower_half/large_counts.c"), STEPS, PAUSE_MS),
                        STEPS)
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no gfortran")
+def test_fortran_of_intel_mpi(world):
+    """Its library of Fortran takes more of MPI's than MPICH's does."""
+    mpi = Mpi("intel", world)
+    program, prefix = world.folder / "steps", mpi.bin.parent
+    subprocess.run(
+        ["gfortran", "-O1", "-ffree-line-length-none", "-fallow-argument-mismatch", "-w",
+         "-DWITH_MPIFH", "-DWITH_MPICH", "-DWITH_INTEL", "-J", world.folder, f"-I{prefix}/include",
+         "world.F90", "steps.F90", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lmpifort",
+         "-lmpi", "-o", program], check=True, cwd=SOURCES / "fortran_mpi", timeout=100)
+    goes_on_from_a_cut(world, mpi.line(2, program, 60, 30), 60)
 
 
 MPI4PY = """
