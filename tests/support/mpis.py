@@ -35,8 +35,8 @@ class Mpi:
 
     def built(self, source, *more):
         path = self.world.folder / Path(source).stem
-        subprocess.run([self.bin / self.compiler, "-O1", "-o", path, SOURCES / source, *more], check=True,
-                       env=self.world.env, timeout=100)
+        words = [self.bin / self.compiler, "-O1", "-o", path, SOURCES / source, *more]
+        subprocess.run(words, check=True, env=self.world.env, timeout=100)
         return path
 
     def python(self):
