@@ -30,7 +30,7 @@ class Machine:
         for name in TOOLS:
             (self.tools / name).symlink_to(shutil.which(name))
         (self.tree / "scripts").mkdir(parents=True)
-        for name in ("setup", "build", "packages.txt", "requirements.txt"):
+        for name in ("setup", "build", "packages.txt", "requirements.txt", "mpis.txt"):
             text = (ROOT / "scripts" / name).read_text()
             text = text.replace(POLICY, str(self.policy)).replace(PYTHON, str(self.python))
             self.write(self.tree / "scripts" / name, text)
@@ -47,7 +47,7 @@ class Machine:
         self.write(path, f'#!/bin/bash\necho "{name} $*" >>{self.calls}\n{script}\n')
 
     def debian(self, installed: bool, root: bool) -> None:
-        names = " ".join(line.split()[0] for line in
+        names = " ".join(line.split()[0].split("|")[0] for line in
                          (ROOT / "scripts/packages.txt").read_text().splitlines()
                          if line and not line.startswith("#"))
         self.tool("dpkg-query", f"printf '%s installed\\n' {names}" if installed else "")
