@@ -9,11 +9,11 @@
 
 namespace backstay::meet {
 
-// Of the installation from which this launcher comes: a path, "" where it has none of this kind.
+// The path of the MPI library of this kind in the launcher's installation; "": it has none.
 std::string mpi_beside(const std::filesystem::path& launcher, Launcher kind);
 
-// Of the launcher, or its helper on this host, that has started this process, perhaps through other
-// programs. "": no ancestor is known as one; under Slurm there is none.
+// The same for the launcher that has started this process, perhaps through other programs, or for
+// its helper on this host. "": no ancestor is a launcher that is known, as under Slurm.
 std::string mpi_of_launcher(Launcher kind);
 
 }  // namespace backstay::meet

@@ -21,7 +21,7 @@ MISSING = {
     "MPI_WTICK_F90",
     "MPI_WTIME_F90",
 }
-MISSING_ENDS = ("_c", "_FN", "STATUS_IGNORE", "STATUSES_IGNORE")
+MISSING_ENDS = ("_FN", "STATUS_IGNORE", "STATUSES_IGNORE") + (("_c",) if MPI == "openmpi" else ())
 
 
 def exported(library):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds Backstay in a root of another Debian, plays `make check` and kills one program of each MPI
-# there. Usage: debian.sh SOURCES SUITE. Needs root and debootstrap; a mount namespace of its own, so
-# nothing stays mounted. Environment: BACKSTAY_DEBIAN_MIRROR, BACKSTAY_PIP_ARGS.
+# there. Usage: debian.sh SOURCES SUITE. Needs root and debootstrap. It has a mount namespace of its
+# own, so nothing stays mounted. Environment: BACKSTAY_DEBIAN_MIRROR, BACKSTAY_PIP_ARGS.
 set -euo pipefail
 sources=$1 suite=$2
 mirror=${BACKSTAY_DEBIAN_MIRROR:-http://deb.debian.org/debian}
@@ -24,9 +24,10 @@ mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/tmp"
 git clone -q "$sources" "$root/backstay"
 
-chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-  PIP_CERT=/etc/ssl/certs/ca-certificates.crt BACKSTAY_PIP_ARGS="${BACKSTAY_PIP_ARGS:-}" \
-  bash -euo pipefail -c '
+settings=(HOME=/root TERM=dumb PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+          PIP_CERT=/etc/ssl/certs/ca-certificates.crt
+          BACKSTAY_PIP_ARGS="${BACKSTAY_PIP_ARGS:-}")
+chroot "$root" /usr/bin/env -i "${settings[@]}" bash -euo pipefail -c '
   cd /backstay
   make check
   scripts/build release everything_to_test

@@ -11,7 +11,7 @@ MPIS = SOURCES.parent / ".venv" / "mpi"
 NAMES = ["openmpi-5.0", "mpich-5.0", "openmpi-4.1", "mpich-4.3", "intel"]
 STANDARD = "mpich-5.0-abi"  # MPICH 5.0 as a library of MPI's own ABI
 NUMPY = SOURCES.parent / ".venv/lib"
-# The launchers know a machine with two cores, and root, by these.
+# Settings that let the launchers start more ranks than cores, and run as root.
 SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "I_MPI_FABRICS": "shm"}

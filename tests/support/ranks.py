@@ -112,7 +112,7 @@ def goes_on_from_a_cut(world, words, lines, victim="backstay-boot"):
 
 
 def expect_printed(world, expected, told):
-    """What a rank printed behind the version is printed again. Its last line may be cut short, and
+    """A rank prints again what it printed behind the version. Its last line may be cut short, and
     the first one of the restart then stands behind that. What the launcher had not passed on when
     it ended is lost, also of the lines before the version: the last ones there.
     """

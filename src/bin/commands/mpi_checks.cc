@@ -51,8 +51,8 @@ Finding check_mpi(const std::string& title, const std::vector<std::string>& laun
   return {title, Health::good, launcher + ", " + ours, ""};
 }
 
-// MPICH says "MPICH Version:      5.0.2".
-std::string without_filling(const std::string& version) {
+// Drops the blanks and the word of MPICH's "MPICH Version:      5.0.2".
+std::string one_line(const std::string& version) {
   std::istringstream words(version);
   std::string text;
   for (std::string word; words >> word;)
@@ -69,10 +69,10 @@ Finding check_library(const std::string& file, const std::string& folder) {
   if (!version.ok())
     return {"MPI", Health::note, file + " cannot be opened",
             "`ldd " + file + "` names what it lacks; some MPIs need a setting of LD_LIBRARY_PATH"};
-  return {"MPI", Health::good,
-          fmt::format("{}, {}: its programs are saved under --transparent",
-                      without_filling(*version), file),
-          ""};
+  return {
+      "MPI", Health::good,
+      fmt::format("{}, {}: its programs are saved under --transparent", one_line(*version), file),
+      ""};
 }
 
 }  // namespace

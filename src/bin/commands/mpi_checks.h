@@ -1,5 +1,5 @@
-// What `backstay doctor` says of MPI: our libraries for programs that call Backstay, and each MPI
-// whose launcher PATH has, with whether its programs are saved unmodified.
+// The findings of `backstay doctor` on MPI: our libraries for programs that call Backstay; each MPI
+// whose launcher is in PATH, and whether its unmodified programs are saved.
 #pragma once
 
 #include <vector>

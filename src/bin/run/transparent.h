@@ -15,8 +15,8 @@ namespace backstay::bin {
 // The companion's program. Errors: not_found (Backstay is not installed as a whole).
 Result<std::string> find_companion();
 
-// With the lower half and our MPI libraries (docs/protocol/lower-half.md). Installed: beside the
-// companion; in a build tree at its top. "": it is not there.
+// The folder of the lower half and of our MPI libraries (docs/protocol/lower-half.md): beside the
+// companion where Backstay is installed, at the top of a build tree. "": it is missing.
 std::string find_mpi_folder(const std::string& companion);
 
 struct TransparentCommand {

@@ -24,7 +24,7 @@ namespace backstay::image {
 struct LifeOptions {
   // Of a program that may use MPI (docs/protocol/lower-half.md).
   std::string mpi;           // the folder of the lower half and of our libraries; "": none
-  std::string launcher_mpi;  // the library of the MPI whose launcher has started this process; ""
+  std::string launcher_mpi;  // path of the launcher's own MPI library; "": unknown
   std::string channel;       // CutChannel::path() for this life of the program; "": none
   std::string contents;  // patterns of files whose contents are in an image, one a line; "": none
 };

@@ -113,8 +113,8 @@ std::string SharedState::why_not(pid_t process) {
   for (const Mapped& one : mapped_by(std::to_string(process))) {
     if (one.rights == "r-xp" && is_mpi(one.file))
       return fmt::format(
-          "it has an MPI in {} that Backstay does not know (docs/guide/"
-          "transparent.md, \"Several processes\", lists those that it knows)",
+          "it uses the MPI library {}, which Backstay cannot save (docs/guide/"
+          "transparent.md, \"Several processes\", lists those that it can)",
           one.file);
     if (!one.is_shared()) continue;
     if (const std::string other = other_with(one, process); !other.empty())

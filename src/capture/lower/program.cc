@@ -91,11 +91,11 @@ void do_job(void (*run)(void*), void* argument) {
 }
 
 // UCX would change mmap and shmat in libc once more, to make the system calls by itself; its cache
-// of registered memory is off then. Handlers that print a stack when the program crashes would be
-// handlers of the program, in code that an image does not hold.
+// of registered memory is off then. PMIx of Open MPI 5 would map a file at the launcher's address,
+// outside of the range (PMIX_MCA_gds). Handlers that print a stack when the program crashes would
+// be handlers of the program, in code that an image does not hold.
 constexpr const char* own_variables[][2] = {{"UCX_MEM_EVENTS", "n"},
                                             {"UCX_MEM_MMAP_HOOK_MODE", "none"},
-                                            // It maps memory where another process has it.
                                             {"PMIX_MCA_gds", "^shmem,shmem2"},
                                             {"OMPI_MCA_opal_signal", ""},
                                             {"UCX_ERROR_SIGNALS", ""}};
@@ -218,7 +218,8 @@ void open_adapter(const char* path, const char* mpi) {
   if (why != nullptr) fail("the launcher's MPI cannot be used: ", why);
 }
 
-// MPI says it without MPI_Init. The first line alone.
+// For `backstay doctor`: prints the first line of the version, up to a comma. MPI tells it before
+// MPI_Init.
 int print_version(const char* file) {
   char text[8192];  // MPI_MAX_LIBRARY_VERSION_STRING of MPICH; Open MPI's is less
   int length = 0;

@@ -46,7 +46,7 @@ struct Table {
   uint32_t version;
   uint32_t state;  // State; a futex
   // From the boot program, for backstay-lower.
-  const char* library;
+  const char* library;  // path or soname of the real MPI; with an adapter the soname, for messages
   // Path of an adapter that gives this library's ABI and calls another MPI; null: none is needed.
   const char* adapter;
   // Path of the MPI that the adapter calls; null: the default search finds it.

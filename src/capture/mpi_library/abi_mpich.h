@@ -9,8 +9,12 @@ namespace backstay::mpi::abi {
 inline constexpr const char* library = "libmpich.so.12";
 inline constexpr bool handles_are_pointers = false;
 inline constexpr bool is_mpich = true;
-inline constexpr bool numbers_are_handles = true;  // Fortran's, of predefined handles
-using RealElement = uint32_t;                      // in an array of real handles
+// Fortran's number of a predefined handle is the handle.
+inline constexpr bool numbers_are_handles = true;
+inline constexpr int version_major = -1, version_minor = -1;  // of no standard ABI
+// The address that means MPI_COMM_DUP_FN; 0: that is a function.
+inline constexpr uint64_t duplicate_function = 0;
+using RealElement = uint32_t;  // in an array of real handles
 
 template <Class Type>
 struct HandleOf {

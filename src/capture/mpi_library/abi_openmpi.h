@@ -15,7 +15,11 @@ namespace backstay::mpi::abi {
 inline constexpr const char* library = "libmpi.so.40";
 inline constexpr bool handles_are_pointers = true;
 inline constexpr bool is_mpich = false;
-inline constexpr bool numbers_are_handles = false;  // Fortran's, of predefined handles
+// Fortran's number of a predefined handle is the handle.
+inline constexpr bool numbers_are_handles = false;
+inline constexpr int version_major = -1, version_minor = -1;  // of no standard ABI
+// The address that means MPI_COMM_DUP_FN; 0: that is a function.
+inline constexpr uint64_t duplicate_function = 0;
 using RealElement = uint64_t;
 
 template <Class>

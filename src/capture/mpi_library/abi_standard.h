@@ -10,7 +10,11 @@ namespace backstay::mpi::abi {
 inline constexpr const char* library = "libmpi_abi.so.1";
 inline constexpr bool handles_are_pointers = true;
 inline constexpr bool is_mpich = true;
-inline constexpr bool numbers_are_handles = true;  // Fortran's, of predefined handles
+// Fortran's number of a predefined handle is the handle.
+inline constexpr bool numbers_are_handles = true;
+inline constexpr int version_major = 1, version_minor = 0;
+// The address that means MPI_COMM_DUP_FN; 0: that is a function.
+inline constexpr uint64_t duplicate_function = 1;
 using RealElement = uint64_t;
 
 template <Class>

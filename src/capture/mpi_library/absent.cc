@@ -17,11 +17,6 @@ void end_at_absent(const char* name) {
 
 extern "C" {
 
-// This is no library of the standard ABI (MPI 5.0, 20.2).
-static int no_abi(int* major, int* minor) { return *major = *minor = -1, 0; }
-int MPI_Abi_get_version(int* major, int* minor) { return no_abi(major, minor); }
-int PMPI_Abi_get_version(int* major, int* minor) { return no_abi(major, minor); }
-
 // Memory of a device is not part of an image, so none is for MPI.
 int MPIX_Query_cuda_support() { return 0; }
 int PMPIX_Query_cuda_support() { return 0; }

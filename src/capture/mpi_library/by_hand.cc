@@ -91,6 +91,14 @@ struct AllToAll {
 
 extern "C" {
 
+// MPI 5.0, 20.2.
+int PMPI_Abi_get_version(int* major, int* minor) {
+  *major = abi::version_major;
+  *minor = abi::version_minor;
+  return 0;
+}
+BACKSTAY_MPI_NAME(MPI_Abi_get_version)
+
 int PMPI_Init(int* argc, char*** argv) {
   const InCall in_call;
   give_environment();

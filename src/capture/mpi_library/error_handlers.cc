@@ -35,7 +35,7 @@ void handle_error(void* real, int* code, ...) {
   const InProgram switched;
   auto handle = handle_at<Type>(real);
   const Function own = handlers<Type>.all[Index];
-  if (!own.is_fortran) {
+  if (own.takes == Takes::handles) {
     reinterpret_cast<Handler<Type>>(own.function)(&handle, code);
     return;
   }
@@ -61,7 +61,7 @@ template <Class Type>
 int create(uint32_t index, void* function, void* errhandler, bool is_fortran) {
   const InCall in_call;
   auto& all = handlers<Type>;
-  const Function own{function, is_fortran};
+  const Function own{function, is_fortran ? Takes::numbers : Takes::handles};
   const uint32_t at = place_of(all.all, all.count, own);
   if (at == trampolines) return abi::err_other;
   const RealHandler trampoline =

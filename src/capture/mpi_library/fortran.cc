@@ -63,18 +63,17 @@ template int number_of<Class::win>(abi::Handle<Class::win>);
 
 extern "C" {
 
-#define BACKSTAY_FORTRAN(name, class)                                  \
-  int PMPI_##name##_c2f(abi::Handle<Class::class> handle) {            \
-    const InCall in_call;                                              \
-    return to_fortran<Class::class>(index_MPI_##name##_c2f, handle);   \
-  }                                                                    \
-  BACKSTAY_MPI_NAME(MPI_##name##_c2f)                                  \
-  abi::Handle<Class::class> PMPI_##name##_f2c(int number) {            \
-    const InCall in_call;                                              \
-    return from_fortran<Class::class>(index_MPI_##name##_f2c, number); \
-  }                                                                    \
-  BACKSTAY_MPI_NAME(MPI_##name##_f2c)
-#define BACKSTAY_NUMBER(name, class)                                                              \
+#define BACKSTAY_FORTRAN(name, class)                                                             \
+  int PMPI_##name##_c2f(abi::Handle<Class::class> handle) {                                       \
+    const InCall in_call;                                                                         \
+    return to_fortran<Class::class>(index_MPI_##name##_c2f, handle);                              \
+  }                                                                                               \
+  BACKSTAY_MPI_NAME(MPI_##name##_c2f)                                                             \
+  abi::Handle<Class::class> PMPI_##name##_f2c(int number) {                                       \
+    const InCall in_call;                                                                         \
+    return from_fortran<Class::class>(index_MPI_##name##_f2c, number);                            \
+  }                                                                                               \
+  BACKSTAY_MPI_NAME(MPI_##name##_f2c)                                                             \
   int PMPI_##name##_toint(abi::Handle<Class::class> handle) { return PMPI_##name##_c2f(handle); } \
   BACKSTAY_MPI_NAME(MPI_##name##_toint)                                                           \
   abi::Handle<Class::class> PMPI_##name##_fromint(int number) {                                   \
@@ -90,15 +89,6 @@ BACKSTAY_FORTRAN(Op, op)
 BACKSTAY_FORTRAN(Request, request)
 BACKSTAY_FORTRAN(Type, datatype)
 BACKSTAY_FORTRAN(Win, win)
-BACKSTAY_NUMBER(Comm, comm)
-BACKSTAY_NUMBER(Errhandler, errhandler)
-BACKSTAY_NUMBER(Group, group)
-BACKSTAY_NUMBER(Info, info)
-BACKSTAY_NUMBER(Message, message)
-BACKSTAY_NUMBER(Op, op)
-BACKSTAY_NUMBER(Request, request)
-BACKSTAY_NUMBER(Type, datatype)
-BACKSTAY_NUMBER(Win, win)
 
 }  // extern "C"
 

@@ -29,9 +29,7 @@ int duplicate(uint64_t, int, void*, void* value, void* to, int* flag) {
 }  // namespace
 
 int create_keyval(Class type, void* copy, void* remove, void* keyval, void* extra) {
-  // The standard ABI's MPI_COMM_DUP_FN is no function.
-  constexpr uint64_t standard_duplicate = 1;
-  if (reinterpret_cast<uint64_t>(copy) == standard_duplicate) {
+  if (copy != nullptr && reinterpret_cast<uint64_t>(copy) == abi::duplicate_function) {
     copy = reinterpret_cast<void*>(duplicate);
   }
   const Keyval one{type, copy, remove, extra, nullptr, nullptr, 1, false};

@@ -10,6 +10,7 @@
 namespace backstay::mpi {
 
 extern "C" {
+int backstay_op_create_large(void* function, int commutes, void* op);
 int PMPI_Comm_call_errhandler(abi::Handle<Class::comm> comm, int code);
 int PMPI_Type_commit(void* type);
 int PMPI_Type_contiguous(int count, abi::Handle<Class::datatype> type, void* made);
@@ -24,9 +25,18 @@ int PMPI_Type_size_x(abi::Handle<Class::datatype> type, void* size);
 }
 
 int at_root(abi::Handle<Class::comm> comm, int root) {
+  const uint64_t real = abi::real<Class::comm>(comm);
+  int inter = 0;
   int own = 0;
-  inside(index_MPI_Comm_rank, abi::real<Class::comm>(comm), &own);
-  return root == own || root == abi::root ? peers_of(comm).in : 0;
+  inside(index_MPI_Comm_test_inter, real, &inter);
+  inside(index_MPI_Comm_rank, real, &own);
+  return root == (inter != 0 ? abi::root : own) ? peers_of(comm).in : 0;
+}
+
+int members_of(abi::Handle<Class::comm> comm) {
+  int size = 0;
+  inside(index_MPI_Comm_size, abi::real<Class::comm>(comm), &size);
+  return size;
 }
 
 namespace {
@@ -52,7 +62,7 @@ int Narrow::one(int64_t number) {
   return static_cast<int>(number);
 }
 
-// Blocks of that many elements, and the rest behind them.
+// Blocks of 2^30 elements, and the rest behind them.
 Elements Narrow::elements(int64_t count, abi::Handle<Class::datatype> type) {
   if (count <= INT_MAX) return {one(count), type};
   int64_t first = 0;
@@ -90,8 +100,7 @@ void* Narrow::kept(const void* numbers, int64_t count) {
   if (copy == nullptr) return nullptr;
   const InCall in_call;
   for (const Numbers* at = numbers_kept; at != nullptr; at = at->next) {
-    const bool same = at->count == count;
-    if (same && memcmp(at->all, copy, static_cast<size_t>(count) * sizeof(int)) == 0)
+    if (at->count == count && memcmp(at->all, copy, static_cast<size_t>(count) * sizeof(int)) == 0)
       return at->all;
   }
   auto* made = static_cast<Numbers*>(malloc(sizeof(Numbers)));
@@ -116,12 +125,17 @@ int PMPI_Get_count_c(void* status, abi::Handle<Class::datatype> type, void* coun
   const int result = PMPI_Type_size_x(type, &size);
   if (result != 0) return result;
   const auto bytes = static_cast<int64_t>(
-      in_call([&] { return abi::bytes_of(*static_cast<const abi::Status*>(status)); }));
+      ask_in_call([&] { return abi::bytes_of(*static_cast<const abi::Status*>(status)); }));
   auto& to = *static_cast<int64_t*>(count);
   to = size == 0 ? 0 : bytes % size == 0 ? bytes / size : abi::undefined;
   return 0;
 }
 BACKSTAY_MPI_NAME(MPI_Get_count_c)
+
+int PMPI_Op_create_c(void* function, int commutes, void* op) {
+  return backstay_op_create_large(function, commutes, op);
+}
+BACKSTAY_MPI_NAME(MPI_Op_create_c)
 
 // No datatype of ours was made with large counts, so there are none to tell.
 int PMPI_Type_get_envelope_c(abi::Handle<Class::datatype> type, void* integers, void* addresses,

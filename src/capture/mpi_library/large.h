@@ -1,6 +1,5 @@
 // Counts of 64 bits (MPI 4, 2.6: functions whose names end in _c), for functions that take an int:
-// the real MPI is called by those alone, and so a cut has to know no others. In one call, by one
-// thread.
+// the real MPI is called by those alone, and so a cut has to know no others.
 //
 // A count of elements that fits into no int becomes one element of a larger datatype. Other numbers
 // that are too large are refused: MPI_ERR_COUNT, after a sentence.
@@ -19,12 +18,16 @@ struct Elements {
 // As many as peers_of() at the root of a call; elsewhere 0, where MPI does not look at the array.
 int at_root(abi::Handle<Class::comm> comm, int root);
 
+// The members of the own group.
+int members_of(abi::Handle<Class::comm> comm);
+
 template <typename Ask>
-auto in_call(Ask ask) {
+auto ask_in_call(Ask ask) {
   const InCall in_call;
   return ask();
 }
 
+// The arguments of one call of a function in _c, as the function with int takes them. One thread.
 class Narrow {
  public:
   explicit Narrow(const char* function) : function_(function) {}
@@ -32,17 +35,22 @@ class Narrow {
   Narrow(const Narrow&) = delete;
   Narrow& operator=(const Narrow&) = delete;
 
+  // The number as an int. One that does not fit makes fits() false.
   int one(int64_t number);
+  // The same of a number behind a pointer; 0 for null.
   int at(const void* number) {
     return number != nullptr ? one(*static_cast<const int64_t*>(number)) : 0;
   }
+  // `count` elements: a count that fits, or one element of a datatype made of them, which lives as
+  // long as this object.
   Elements elements(int64_t count, abi::Handle<Class::datatype> type);
-  // A copy of `count` numbers, until this object ends; and one that stays, for a call that MPI may
-  // still read from when it has returned. Equal ones are kept once.
+  // `count` numbers as ints, null for none. array(): as long as this object lives. kept(): for
+  // ever, as MPI may read them after the call; equal arrays are kept once.
   void* array(const void* numbers, int64_t count);
   void* kept(const void* numbers, int64_t count);
 
   bool fits() const { return fits_; }
+  // Prints a sentence, calls MPI_COMM_WORLD's error handler, and returns MPI_ERR_COUNT.
   int refuse() const;
 
  private:

@@ -3,13 +3,15 @@
 large.h says what happens to a count that is too large. Standard library only.
 """
 
-from prototypes import Argument
+import re
 
-# large.cc has these.
+from prototypes import Argument, prototypes
+
+# Not generated: large.cc has four, absent_mpich.txt MPI_Register_datarep_c.
 BY_HAND = ("MPI_Get_count_c MPI_Op_create_c MPI_Register_datarep_c MPI_Type_get_contents_c "
            "MPI_Type_get_envelope_c").split()
-# Only a count of elements can be put into a larger datatype, and no operation takes one.
-REDUCING = ("educe", "Scan", "scan", "ccumulate", "Fetch", "Pack", "Unpack", "Status_set")
+# Counts of no elements, and those of operations, which take no larger datatype.
+NOT_ELEMENTS = re.compile("MPI_Type_|reduce|scan|accumulate|pack", re.IGNORECASE)
 
 
 def length(name, argument):
@@ -17,28 +19,31 @@ def length(name, argument):
     is_sent = argument.name.startswith("send") or argument.name == "sdispls"
     if name.startswith("MPI_Type_"):
         return "ndims" if "subarray" in name or "darray" in name else "count"
-    if "gatherv" in name.lower() and "all" not in name.lower() and "eigh" not in name:
+    if re.match("MPI_I?(gather|scatter)v", name, re.IGNORECASE):
         return asked("at_root(comm, root)")
-    if "scatterv" in name.lower():
-        return asked("at_root(comm, root)")
+    if "educe_scatter" in name:
+        return asked("members_of(comm)")
     if "eighbor" in name:
         return asked(f"degrees_of(comm).{'out' if is_sent else 'in'}")
     return asked("sent(sendbuf, peers_of(comm).out)" if is_sent else "peers_of(comm).in")
 
 
 def asked(expression):
-    return f"in_call([&] {{ return {expression}; }})"
+    return f"ask_in_call([&] {{ return {expression}; }})"
 
 
 class Pair:
     """An argument as the program gives it, and as the function with int takes it."""
 
-    def __init__(self, name, large, small, follows):
+    def __init__(self, function, large, small, following):
         self.large, self.small = Argument(large), Argument(small)
-        self.name = self.large.name
+        self.function, self.name = function, self.large.name
         self.is_array = "[" in large
         self.is_wide = self.small.kind == "int" and self.large.kind in ("MPI_Count", "MPI_Aint")
-        self.function, self.follows = name, follows
+        # The datatype of so many elements; None: it is no such count.
+        found = re.match(r"MPI_Datatype (\w+)$", following)
+        counts = self.is_wide and not self.large.is_pointer and not NOT_ELEMENTS.search(function)
+        self.datatype = found.group(1) if found and counts else None
 
     def before(self):
         """Statements, in which the argument gets its name with int."""
@@ -51,17 +56,11 @@ class Pair:
             yield f"void* {self.name}_ = narrow.{kind}({self.name}, {many});"
         elif self.large.is_pointer:
             yield f"int {self.name}_ = narrow.at({self.name});"
-        elif self.takes_datatype():
-            both = f"{self.name}, {self.follows.name}"
+        elif self.datatype:
+            both = f"{self.name}, {self.datatype}"
             yield f"const Elements {self.name}_ = narrow.elements({both});"
         else:
             yield f"const int {self.name}_ = narrow.one({self.name});"
-
-    def takes_datatype(self):
-        """The next argument is the datatype of so many elements."""
-        return (self.follows is not None and self.follows.kind == "MPI_Datatype"
-                and not self.follows.is_pointer
-                and not any(word in self.function for word in ("MPI_Type_", *REDUCING)))
 
     def argument(self):
         if not self.is_wide:
@@ -70,7 +69,7 @@ class Pair:
             return f"{self.name}_"
         if self.large.is_pointer:
             return f"&{self.name}_"
-        return f"{self.name}_.count" if self.takes_datatype() else f"{self.name}_"
+        return f"{self.name}_.count" if self.datatype else f"{self.name}_"
 
     def after(self):
         if self.is_wide and self.large.is_pointer and not self.is_array:
@@ -79,12 +78,11 @@ class Pair:
 
 def function(name, words, base, base_words):
     arguments = [Argument(word) for word in words]
-    pairs = [Pair(name, large, small, following) for large, small, following in
-             zip(words, base_words, [*arguments[1:], None])]
+    pairs = [Pair(name, *three) for three in zip(words, base_words, [*words[1:], ""])]
+    assert sum(one.is_wide and one.is_array for one in pairs) <= 4, name  # Narrow::most
     given = [pair.argument() for pair in pairs]
-    for i, pair in enumerate(pairs[:-1]):
-        is_number = pair.is_wide and not pair.is_array and not pair.large.is_pointer
-        if is_number and pair.takes_datatype():
+    for i, pair in enumerate(pairs):
+        if pair.datatype:
             given[i + 1] = f"{pair.name}_.type"
     declared = ", ".join(Argument(word).declared("abi::Handle") for word in base_words)
     yield f"int P{base}({declared});"
@@ -102,13 +100,13 @@ def function(name, words, base, base_words):
 
 
 def functions(large, small):
-    """`large`, `small`: prototypes() of both files."""
-    base = {name: words for _, name, words in small}
+    """`large`, `small`: paths of large.txt and functions.txt."""
+    base = {name: words for _, name, words in prototypes(small)}
     yield '#include "capture/mpi_library/large.h"'
     yield '#include "capture/mpi_library/names.h"'
     yield "namespace backstay::mpi {"
     yield 'extern "C" {'
-    for _, name, words in large:
+    for _, name, words in prototypes(large):
         if name in BY_HAND:
             continue
         other = name.removesuffix("_c")

@@ -1,5 +1,5 @@
-// What Intel MPI's Fortran library (libmpifort.so.12) takes from libmpi.so.12 besides MPI's
-// functions. That of MPICH has most of it itself.
+// Variables and functions that Intel MPI's Fortran library (libmpifort.so.12) takes from
+// libmpi.so.12 besides MPI's own. MPICH's Fortran library has most of them itself.
 #include <stdlib.h>
 
 #include "capture/mpi_library/names.h"

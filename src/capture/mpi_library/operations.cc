@@ -26,12 +26,12 @@ void operate(void* in, void* inout, int* count, void* datatype) {
   const InProgram switched;
   auto type = handle_at<Class::datatype>(datatype);
   const Function own = operations[Index];
-  if (own.is_large) {
+  if (own.takes == Takes::large_count) {
     int64_t large = *count;
     reinterpret_cast<LargeOperation>(own.function)(in, inout, &large, &type);
     return;
   }
-  if (!own.is_fortran) {
+  if (own.takes == Takes::handles) {
     reinterpret_cast<Operation>(own.function)(in, inout, count, &type);
     return;
   }
@@ -82,20 +82,16 @@ uint64_t renew_operation(const Made* made) {
 extern "C" {
 
 int PMPI_Op_create(void* function, int commutes, void* op) {
-  return create({function, false}, commutes, op);
+  return create({function, Takes::handles}, commutes, op);
 }
 BACKSTAY_MPI_NAME(MPI_Op_create)
 
-#ifndef BACKSTAY_ABI_OPENMPI
-int PMPI_Op_create_c(void* function, int commutes, void* op) {
-  return create({function, false, true}, commutes, op);
+// For large.cc, and for Open MPI's Fortran (mpifh_objects.cc).
+int backstay_op_create_large(void* function, int commutes, void* op) {
+  return create({function, Takes::large_count}, commutes, op);
 }
-BACKSTAY_MPI_NAME(MPI_Op_create_c)
-#endif
-
-// For Open MPI's Fortran (mpifh_objects.cc).
 int backstay_op_create_fortran(void* function, int commutes, void* op) {
-  return create({function, true}, commutes, op);
+  return create({function, Takes::numbers}, commutes, op);
 }
 
 }  // extern "C"

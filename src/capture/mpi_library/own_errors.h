@@ -1,7 +1,7 @@
-// MPICH takes an error of a request to MPI_COMM_WORLD's handler (from 4.3 on, of a message to the
-// own process to MPI_COMM_SELF's), and one of MPI_Recv to that of its communicator. Our blocking
-// receives are requests in the real MPI: where the handlers are not the same, those two are out of
-// the way while the request is tested.
+// MPICH gives an error of a request to MPI_COMM_WORLD's handler (from 4.3 on, of a message to the
+// own process to MPI_COMM_SELF's), and an error of MPI_Recv to its communicator's. Our blocking
+// receives are requests of the real MPI. So while such a request is tested, both handlers are
+// MPI_ERRORS_RETURN, where the communicator has another one.
 #pragma once
 
 #include "capture/mpi_library/communicators.h"
@@ -24,9 +24,10 @@ class ErrorsReturn {
 
   bool is_set() const { return is_set_; }
   void end() {
-    if (is_set_) set(abi::world(), real_handler_of(world()));
-    if (is_set_) set(abi::self(), real_handler_of(abi::predefined<Class::comm>(abi::self())));
+    if (!is_set_) return;
     is_set_ = false;
+    set(abi::world(), real_handler_of(world()));
+    set(abi::self(), real_handler_of(abi::predefined<Class::comm>(abi::self())));
   }
   static abi::Handle<Class::comm> world() { return abi::predefined<Class::comm>(abi::world()); }
 

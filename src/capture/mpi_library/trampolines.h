@@ -7,10 +7,12 @@ namespace backstay::mpi {
 
 inline constexpr uint32_t trampolines = 256;
 
+// Numbers: of handles, where a handle is none.
+enum class Takes : uint8_t { handles, numbers, large_count };
+
 struct Function {
   void* function;
-  bool is_fortran;        // it takes the numbers of handles, where a handle is none
-  bool is_large = false;  // it takes a count of 64 bits
+  Takes takes;
   bool operator==(const Function&) const = default;
 };
 

@@ -13,6 +13,13 @@ struct Call {
   uint64_t arguments[6];
 };
 
+inline long by_kernel(const Call& call) {
+  const uint64_t* a = call.arguments;
+  return system_call(static_cast<long>(call.number), static_cast<long>(a[0]),
+                     static_cast<long>(a[1]), static_cast<long>(a[2]), static_cast<long>(a[3]),
+                     static_cast<long>(a[4]), static_cast<long>(a[5]));
+}
+
 // `mov $number, %eax; syscall; cmp $errors, %rax` as libraries have it. It is as long as
 // `movabs $function, %rax; call *%rax; nop`.
 struct CallSite {

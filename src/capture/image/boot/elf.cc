@@ -186,6 +186,18 @@ bool read_name(long fd, int64_t kind, const char* beginning, char* to, size_t ro
   return false;
 }
 
+bool code_of(const Elf& elf, uint64_t& start, uint64_t& end) {
+  const auto* headers = reinterpret_cast<const Elf64_Phdr*>(elf.headers);
+  for (uint64_t i = 0; i < elf.headers_count; ++i) {
+    const Elf64_Phdr& one = headers[i];
+    if (one.p_type != PT_LOAD || (one.p_flags & PF_X) == 0) continue;
+    start = elf.base + (one.p_vaddr & ~uint64_t{4095});
+    end = elf.base + one.p_vaddr + one.p_memsz;
+    return true;
+  }
+  return false;
+}
+
 uint64_t find_symbol(long fd, const Elf& elf, const char* name) {
   Elf64_Ehdr file{};
   if (sys_pread(fd, &file, sizeof file, 0) != sizeof file) return 0;

@@ -31,21 +31,8 @@ uint32_t read_build_id(long fd, uint8_t* id, uint32_t room);
 // DT_NEEDED) that begins so. False where there is none, or the file is no library of this machine.
 bool read_name(long fd, int64_t kind, const char* beginning, char* to, size_t room);
 
-// Calls visit(start, end) for each part of a mapped ELF file that is code, until it says false.
-// True: there is one, and none said so.
-template <typename Visit>
-bool each_code(const Elf& elf, Visit visit) {
-  const auto* headers = reinterpret_cast<const Elf64_Phdr*>(elf.headers);
-  bool any = false;
-  for (uint64_t i = 0; i < elf.headers_count; ++i) {
-    const Elf64_Phdr& one = headers[i];
-    if (one.p_type != PT_LOAD || (one.p_flags & PF_X) == 0) continue;
-    const uint64_t start = elf.base + (one.p_vaddr & ~uint64_t{4095});
-    if (!visit(start, elf.base + one.p_vaddr + one.p_memsz)) return false;
-    any = true;
-  }
-  return any;
-}
+// The first part of a mapped ELF file that is code. False: it has none.
+bool code_of(const Elf& elf, uint64_t& start, uint64_t& end);
 
 // The address of a data symbol of a mapped ELF file, 0 where it has none of that name.
 uint64_t find_symbol(long fd, const Elf& elf, const char* name);

@@ -36,9 +36,7 @@ long answer(const Call& call) {
   constexpr long no_memory_there = -14;  // EFAULT
   const uint64_t* a = call.arguments;
   const int path_at = call.number == __NR_readlinkat ? 1 : 0;
-  const long bytes =
-      system_call(static_cast<long>(call.number), static_cast<long>(a[0]), static_cast<long>(a[1]),
-                  static_cast<long>(a[2]), static_cast<long>(a[3]));
+  const long bytes = by_kernel(call);
   if (bytes <= 0 || !is_own(reinterpret_cast<const char*>(a[path_at]))) return bytes;
   const uint64_t to = a[path_at + 1];
   const auto room = static_cast<uint32_t>(a[path_at + 2]);  // the kernel's int

@@ -11,6 +11,7 @@
 #include "capture/image/boot/handover.h"
 #include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/mpi_files.h"
 #include "capture/image/boot/pages.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/program.h"
@@ -38,13 +39,6 @@ struct Exec {
   const char** arguments = nullptr;
   uint64_t environment = 0;
 };
-
-long by_kernel(const Call& call) {
-  const uint64_t* a = call.arguments;
-  return system_call(static_cast<long>(call.number), static_cast<long>(a[0]),
-                     static_cast<long>(a[1]), static_cast<long>(a[2]), static_cast<long>(a[3]),
-                     static_cast<long>(a[4]));
-}
 
 // execveat: by a descriptor, or relative to one. False: it cannot be named by a path.
 bool name_by_descriptor(const Call& call, Exec& exec) {
@@ -127,8 +121,8 @@ long become_boot(const Exec& exec, long control) {
     lower_descriptors::list(numbers[2]);
     all.add("--mpi");
     all.add(lower_folder());
-    if (launcher_library() != nullptr) all.add("--launcher-mpi");
-    if (launcher_library() != nullptr) all.add(launcher_library());
+    if (mpi_files::launcher() != nullptr) all.add("--launcher-mpi");
+    if (mpi_files::launcher() != nullptr) all.add(mpi_files::launcher());
     all.add("--handed-in");
     all.add(numbers[2].c_str());
   }

@@ -112,10 +112,7 @@ extern "C" [[gnu::used]] long backstay_descriptor_call(const Call* call) {
   const Wanted* one = find(call->number);
   const bool own = one != nullptr && system_call(__NR_getpid) == owner;
   if (own) before(one->kind, a);
-  const long result =
-      system_call(static_cast<long>(call->number), static_cast<long>(a[0]), static_cast<long>(a[1]),
-                  static_cast<long>(a[2]), static_cast<long>(a[3]), static_cast<long>(a[4]),
-                  static_cast<long>(a[5]));
+  const long result = by_kernel(*call);
   if (own && result >= 0) after(one->kind, a, result);
   return result;
 }

@@ -30,7 +30,6 @@ char folder[path_max];
 uint64_t entry_stack = 0;
 uint64_t entry_address = 0;
 char adapter_path[path_max];
-char launcher_mpi[path_max];
 char library_name[64];  // of the real MPI: no pointer into the program, which an image replaces
 uint32_t started = 0;   // for that library
 char** kept = nullptr;  // behind a restart: the environment of this process
@@ -56,12 +55,9 @@ const char* change_library(const void* inside) {
 }
 
 const char* change_interpreter(const Elf& elf) {
-  const char* missing = "its code";
-  each_code(elf, [&](uint64_t start, uint64_t end) {
-    missing = steer::change_calls(start, end, false);
-    return false;
-  });
-  return missing;
+  uint64_t start = 0;
+  uint64_t end = 0;
+  return code_of(elf, start, end) ? steer::change_calls(start, end, false) : "its code";
 }
 
 // --- the thread
@@ -90,8 +86,8 @@ void map_table(Trouble& trouble) {
   table.version = lower::version;
   table.is_behind_restart = kept != nullptr;
   table.adapter = adapter_path[0] != 0 ? adapter_path : nullptr;
-  table.library = table.adapter == nullptr ? mpi_files::to_open(library_name) : library_name;
-  table.launcher_library = launcher_library();
+  table.library = table.adapter == nullptr ? mpi_files::choose_file(library_name) : library_name;
+  table.launcher_library = mpi_files::launcher();
   table.change_calls = change_library;
 }
 
@@ -147,40 +143,53 @@ void check_possible(const char* library, Trouble& trouble) {
   }
 }
 
+struct Abi {
+  const char* library;
+  bool is_open_mpi;
+  const char* adapter;  // to an MPI of the other kind; null: there is none
+};
+constexpr Abi abis[] = {{"libmpi.so.40", true, "/backstay-openmpi-abi.so"},
+                        {"libmpich.so.12", false, "/backstay-mpich-abi.so"},
+                        {"libmpi_abi.so.1", false, nullptr}};
+
+const Abi& abi_of(const char* library) {
+  for (const Abi& one : abis) {
+    if (same_text(one.library, library)) return one;
+  }
+  return abis[1];
+}
+
 // Hydra's word for a rank tells it from Slurm, which sets PMI_FD for programs of either MPI.
-bool is_of_other_launcher(const char* library, char** environment) {
+bool is_of_other_launcher(const Abi& abi, char** environment) {
   const bool by_open_mpi = variable_of(environment, "OMPI_COMM_WORLD_SIZE") != nullptr;
   const bool by_hydra = variable_of(environment, launcher_variable) != nullptr &&
                         variable_of(environment, "MPI_LOCALNRANKS") != nullptr;
-  return begins_with(library, "libmpi.") ? by_hydra && !by_open_mpi : by_open_mpi && !by_hydra;
+  return abi.is_open_mpi ? by_hydra && !by_open_mpi : by_open_mpi && !by_hydra;
 }
 
 // A launcher of another MPI would make each rank a job of its own. So the launcher's MPI runs then,
 // and an adapter gives the program the one that it is linked with.
 void choose_adapter(const char* library, char** environment, Trouble& trouble) {
+  const Abi& abi = abi_of(library);
   adapter_path[0] = 0;
-  if (!is_of_other_launcher(library, environment)) return;
-  if (begins_with(library, "libmpi_abi")) {
+  if (!is_of_other_launcher(abi, environment)) return;
+  Text path;
+  path << folder << (abi.adapter != nullptr ? abi.adapter : "");
+  FileStatus status;
+  if (abi.adapter == nullptr) {
     trouble << "the program uses " << library << ", and this process was started by the launcher "
             << "of Open MPI: under --transparent start it with MPICH's or Intel MPI's";
-    return;
-  }
-  Text path;
-  path << folder
-       << (begins_with(library, "libmpich") ? "/backstay-mpich-abi.so"
-                                            : "/backstay-openmpi-abi.so");
-  FileStatus status;
-  if (!file_status(path.c_str(), status)) {
+  } else if (!file_status(path.c_str(), status)) {
     trouble << "the program uses " << library << ", this process was started by the launcher of "
             << "another MPI, and " << path.c_str() << " is missing, by which it could use that one";
-    return;
+  } else {
+    copy_text(adapter_path, sizeof adapter_path, path.c_str());
   }
-  copy_text(adapter_path, sizeof adapter_path, path.c_str());
 }
 
 // Once for the job.
 void say_adapter(const char* library, char** environment) {
-  const bool over_hydra = begins_with(library, "libmpi.");
+  const bool over_hydra = abi_of(library).is_open_mpi;
   const char* rank = variable_of(environment, over_hydra ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
   if (rank == nullptr || rank[0] != '0' || rank[1] != 0) return;
   Text text;
@@ -218,8 +227,7 @@ void prepare_lower_half(const Options& options, const Start& start) {
   copy_text(folder, sizeof folder, options.mpi);
   mpi_files::use_folder(folder);
   if (options.launcher_mpi != nullptr) {
-    copy_text(launcher_mpi, sizeof launcher_mpi, options.launcher_mpi);
-    mpi_files::use_launcher(launcher_mpi);
+    mpi_files::use_launcher(options.launcher_mpi);
   }
   if (options.handed_in != nullptr) {
     lower_descriptors::note_list(options.handed_in);
@@ -234,8 +242,6 @@ void prepare_lower_half(const Options& options, const Start& start) {
 }
 
 const char* lower_folder() { return folder[0] != 0 ? folder : nullptr; }
-
-const char* launcher_library() { return launcher_mpi[0] != 0 ? launcher_mpi : nullptr; }
 
 const char* lower_library() {
   return __atomic_load_n(&started, __ATOMIC_ACQUIRE) != 0 ? library_name : nullptr;
@@ -271,8 +277,7 @@ void check_lower_half(const char* library, Trouble& trouble) {
   check_possible(library, trouble);
   if (!trouble.empty()) return;
   Text path;
-  const char* ours = mpi_files::ours_for(library);
-  path << folder << "/" << (ours != nullptr ? ours : library);
+  path << folder << "/" << library;
   FileStatus status;
   if (!file_status(path.c_str(), status)) {
     trouble << path.c_str() << " is missing: the program uses this MPI";

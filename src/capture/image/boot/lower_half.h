@@ -12,8 +12,6 @@ namespace backstay::image {
 void prepare_lower_half(const Options& options, const Start& start);
 // The folder; null without one.
 const char* lower_folder();
-// The MPI whose launcher has started this process; null: not known.
-const char* launcher_library();
 // The real library for which it was started; null: it was not.
 const char* lower_library();
 

@@ -15,41 +15,28 @@ namespace {
 
 // A library whose name begins so may be one of MPI; its soname says which.
 constexpr const char* beginning = "libmpi";
-struct StandIn {
-  const char* soname;
-  const char* ours;
-};
-constexpr StandIn stand_ins[] = {{"libmpi.so.40", "libmpi.so.40"},
-                                 {"libmpi.so.12", "libmpi.so.12"},
-                                 {"libmpich.so.12", "libmpich.so.12"},
-                                 {"libmpi_abi.so.1", "libmpi_abi.so.1"},
-                                 {"libmpi_mpifh.so.40", "libmpi_mpifh.so.40"}};
+constexpr const char* standard = "libmpi_abi.so.1";  // MPI's own ABI
 // Ours needs the real one of its name, which the loader finds nowhere under this one.
 constexpr const char* fortran = "libmpi_mpifh.so.40";
 constexpr const char* real_fortran = "libmpi_mpifh.so.40.real";
+// Sonames for which the folder has a library of ours, of the same name.
+constexpr const char* sonames[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", standard,
+                                   fortran};
 // Open MPI needs this one of its own; the number behind it grows with each series (40: 4.x,
 // 80: 5.0).
 constexpr const char* open_mpi_base = "libopen-pal.so.";
-constexpr const char* standard = "libmpi_abi.so.1";  // MPI's own ABI
 constexpr uint64_t stubs_bytes = 4096;
 constexpr long not_there = -2;  // ENOENT
 
 const char* folder = nullptr;
 char library[path_max];
 char fortran_library[path_max];
-const char* launcher_library = nullptr;
+char launcher_library[path_max];
 char launcher_before[path_max];  // of the process that was saved
 
 bool opens(uint32_t number) { return number == __NR_open || number == __NR_openat; }
 
-long by_kernel(const Call& call) {
-  const uint64_t* a = call.arguments;
-  return system_call(static_cast<long>(call.number), static_cast<long>(a[0]),
-                     static_cast<long>(a[1]), static_cast<long>(a[2]), static_cast<long>(a[3]),
-                     static_cast<long>(a[4]), static_cast<long>(a[5]));
-}
-
-// The loader's paths are relative where the program's search path is.
+// Keeps an absolute path: the loader's is relative where an entry of its search path is.
 void remember(char* to, const char* path, long fd) {
   Text link;
   link << "/proc/self/fd/" << fd;
@@ -63,19 +50,18 @@ bool is_in_folder(const char* path) {
 // The descriptor of ours, where one takes the place of this open file.
 long replaced(const char* path, long fd) {
   char soname[64];
-  if (!read_name(fd, DT_SONAME, "", soname, sizeof soname)) return fd;
-  const char* name = ours_for(soname);
-  if (name == nullptr || is_in_folder(path)) return fd;
+  if (is_in_folder(path) || !read_name(fd, DT_SONAME, "", soname, sizeof soname)) return fd;
+  if (!have(soname)) return fd;
   Text ours;
-  ours << folder << "/" << name;
+  ours << folder << "/" << soname;
   const long opened = sys_open(ours.c_str(), O_RDONLY | O_CLOEXEC);
   if (opened < 0) return fd;
-  remember(same_text(name, fortran) ? fortran_library : library, path, fd);
+  remember(same_text(soname, fortran) ? fortran_library : library, path, fd);
   sys_close(fd);
   return opened;
 }
 
-// Of the Open MPI in this file; 0: it is none.
+// The series of the Open MPI in this file; 0: the file is no Open MPI.
 uint64_t open_mpi_series(const char* path) {
   char name[64];
   const long fd = sys_open(path, O_RDONLY | O_CLOEXEC);
@@ -88,10 +74,10 @@ uint64_t open_mpi_series(const char* path) {
 
 // The launcher's library for this soname: the one that is known, or, of the standard ABI, the one
 // beside it. Null: none is there.
-const char* beside_launcher(const char* soname) {
+const char* launcher_file_for(const char* soname) {
   static char path[path_max];
   FileStatus status;
-  if (launcher_library == nullptr || !same_text(soname, standard)) return launcher_library;
+  if (launcher() == nullptr || !same_text(soname, standard)) return launcher();
   const size_t folder_bytes = strlen(launcher_library) - strlen(last_part(launcher_library));
   copy_text(path, sizeof path, launcher_library);
   copy_text(path + folder_bytes, sizeof path - folder_bytes, standard);
@@ -101,7 +87,8 @@ const char* beside_launcher(const char* soname) {
 }  // namespace
 
 void use_folder(const char* of) { folder = of; }
-void use_launcher(const char* path) { launcher_library = path; }
+void use_launcher(const char* path) { copy_text(launcher_library, sizeof launcher_library, path); }
+const char* launcher() { return launcher_library[0] != 0 ? launcher_library : nullptr; }
 
 void watch_loader(const Elf& interpreter) {
   const long room =
@@ -110,21 +97,21 @@ void watch_loader(const Elf& interpreter) {
   const auto at = static_cast<uint64_t>(room);
   Stubs stubs{at, at + stubs_bytes, at};
   const auto door = reinterpret_cast<void (*)()>(doors::open);
-  each_code(interpreter, [&](uint64_t start, uint64_t end) {
-    return change_to_stubs(start, end, opens, door, stubs);
-  });
+  uint64_t start = 0;
+  uint64_t end = 0;
+  if (code_of(interpreter, start, end)) change_to_stubs(start, end, opens, door, stubs);
 }
 
-const char* ours_for(const char* soname) {
-  for (const StandIn& one : stand_ins) {
-    if (same_text(one.soname, soname)) return one.ours;
+bool have(const char* soname) {
+  for (const char* one : sonames) {
+    if (same_text(one, soname)) return true;
   }
-  return nullptr;
+  return false;
 }
 
 void add_notes(Text& notes) {
   notes << "mpi-file=" << library << "\n";
-  if (launcher_library != nullptr) notes << "mpi-launcher=" << launcher_library << "\n";
+  if (launcher() != nullptr) notes << "mpi-launcher=" << launcher_library << "\n";
 }
 
 void take_notes(const Tables& tables) {
@@ -132,10 +119,10 @@ void take_notes(const Tables& tables) {
   note_of(tables, "mpi-launcher", launcher_before, sizeof launcher_before);
 }
 
-const char* to_open(const char* soname) {
+const char* choose_file(const char* soname) {
   FileStatus status;
   const bool is_there = file_status(library, status);
-  const char* launchers = beside_launcher(soname);
+  const char* launchers = launcher_file_for(soname);
   if (launchers == nullptr) return is_there ? library : soname;
   const bool is_of_other_launcher =
       launcher_before[0] != 0 && !same_text(launcher_before, launcher_library);
@@ -147,8 +134,10 @@ const char* to_open(const char* soname) {
   return library;
 }
 
-// A handler of the program's would stand on frames of the boot program, which no image may hold.
-long open(const Call& call) {
+// Signals are blocked: a handler of the program's would stand on frames of the boot program, which
+// no image may hold.
+extern "C" [[gnu::used]] long backstay_open(const Call* of) {
+  const Call& call = *of;
   const uint64_t mask = set_mask(~0ULL);
   long fd = by_kernel(call);
   if (fd >= 0 || fd == not_there) {
@@ -165,7 +154,6 @@ long open(const Call& call) {
   return fd;
 }
 
-extern "C" [[gnu::used]] long backstay_open(const Call* call) { return open(*call); }
 BACKSTAY_STUB_FUNCTION(backstay_open_file, backstay_open)
 
 }  // namespace backstay::image::mpi_files

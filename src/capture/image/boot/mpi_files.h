@@ -1,8 +1,8 @@
-// The MPI library that the program itself loads. Its loader looks for it as it always does (RPATH,
-// LD_LIBRARY_PATH, RUNPATH, ldconfig's cache, a path given to dlopen), but the calls by which it
-// opens files come here (door 13). Where it has found an MPI library that we have one in place of,
-// it gets ours, and the path is remembered: the lower half opens that very file
-// (docs/protocol/lower-half.md, "Start"). Any thread; the loader has one in it at a time.
+// The MPI library that the program itself loads. Its loader searches as always (RPATH,
+// LD_LIBRARY_PATH, RUNPATH, ldconfig's cache, a path given to dlopen), but its calls of open come
+// here (door 13). It gets our library where we have one of the soname that it has found. The path
+// of the real one is remembered, and the lower half opens that file (docs/protocol/lower-half.md,
+// "Start"). Any thread: the loader's own lock lets one in at a time.
 #pragma once
 
 #include "capture/image/boot/call_stubs.h"
@@ -14,27 +14,26 @@ namespace backstay::image::mpi_files {
 
 // `folder`: of our MPI libraries; stays valid.
 void use_folder(const char* folder);
-// The MPI whose launcher has started this process; stays valid. Null: it is not known.
+// Path of the MPI library whose launcher has started this process. Null: it is not known.
 void use_launcher(const char* path);
+const char* launcher();
 // Changes the calls of the program's loader. Once, before the program runs. A loader of another
 // kind may stay as it is: it loads the real MPI then, and the companion says that it cannot be
 // saved.
 void watch_loader(const Elf& interpreter);
 
-// Our library in place of the one that has this soname; null: there is none.
-const char* ours_for(const char* soname);
+// Whether we have a library in place of the one that has this soname. Ours has the same.
+bool have(const char* soname);
 // An image's notes: the file of the real MPI, and of the launcher's.
 void add_notes(Text& notes);
 void take_notes(const Tables& tables);
-// The file that the lower half opens where the launcher is of the same MPI: the one that the
-// program's loader has found, or that the image names. Three times it is the launcher's instead:
-// that file is gone; the process was saved under another launcher, for whose MPI this environment
-// may not be made; it is an Open MPI of an older series than the launcher's, which would end in
-// MPI_Init. `soname` where no file is known.
-const char* to_open(const char* soname);
+// Chooses the file that the lower half opens where the launcher is of the same MPI, notes it for
+// the image, and returns it: the one that the loader has found or the image names. It is the
+// launcher's in three cases: the first is gone; the process was saved under another launcher, and
+// this environment may not fit its MPI; the first is an Open MPI of an older series than the
+// launcher's, and MPI_Init would fail. Returns `soname` where no file is known.
+const char* choose_file(const char* soname);
 
-// open and openat as the kernel answers them, but for the libraries above.
-long open(const Call& call);
 extern "C" void backstay_open_file();  // behind door 13: what a stub calls
 
 }  // namespace backstay::image::mpi_files

@@ -13,7 +13,7 @@ struct Options {
   bool bring_back = false;             // with a companion: an image to go on from comes from there
   bool kernel_clock = false;           // the program sees no vdso
   const char* mpi = nullptr;           // the folder of the lower half and of our MPI libraries
-  const char* launcher_mpi = nullptr;  // of the MPI whose launcher has started this process
+  const char* launcher_mpi = nullptr;  // path of the launcher's own MPI library; null: unknown
   const char* handed_in =
       nullptr;  // descriptors that are the lower half's, by a boot program before
   const char* contents = nullptr;  // patterns of files whose contents are in the image
