@@ -143,7 +143,9 @@ int main(int argc, char** argv) {
   const int steps = argc > 1 ? atoi(argv[1]) : 10, pause_ms = argc > 2 ? atoi(argv[2]) : 0;
   MPI_Init(&argc, &argv);
   int major = 0, minor = 0;
+#if MPI_VERSION >= 5
   MPI_Abi_get_version(&major, &minor);
+#endif
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (int step = 0; step < steps; ++step) {
