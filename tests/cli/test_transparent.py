@@ -240,6 +240,29 @@ def test_backstay_checkpoint_saves_it(world):
     assert (running.returncode, out) == (0, "begun\ngone on\n"), told
 
 
+LONG_WAIT = """
+import ctypes, select, sys
+libc = ctypes.CDLL(None)
+pair = (ctypes.c_long * 2)(1, 500000000)
+{"poll": lambda: select.poll().poll(1500), "epoll": lambda: select.epoll().poll(1.5),
+ "usleep": lambda: libc.usleep(1500000), "nanosleep": lambda: libc.nanosleep(pair, None)
+ }[sys.argv[1]]()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("call", ["poll", "epoll", "usleep", "nanosleep"])
+def test_a_wait_that_is_longer_than_the_interval_ends(world, call):
+    """Many cuts fall into it: each goes on with what is left, and so does a restart."""
+    (world.folder / "app.py").write_text(LONG_WAIT)
+    running = start(world, [PYTHON, world.folder / "app.py", call], "--job", "app", "--interval",
+                    0.1)
+    wait_for(lambda: running.poll() is not None or len(versions(world, "app")) > 1, "two versions")
+    os.kill(processes_of(world)[0], signal.SIGKILL)
+    out, told = running.communicate(timeout=30)
+    assert (running.returncode, out) == (0, "done\n") and "restart 1 of" in told, told
+
+
 def test_a_program_that_cannot_be_saved_runs_on_and_says_why(world):
     words = program(world, "import socket; ours = socket.socket()" + WAITS.format(""))
     running = start(world, words, "--job", "app", "--interval", 3600)

@@ -16,7 +16,9 @@ struct Call {
 };
 Call call_of(uint64_t tid);
 
-// Changes the frame so that the call is entered again, if it was ended by our signal.
-void repeat_call(Context& context, const Call& call);
+// Changes the frame of this thread so that the call is entered again, if it was ended by our
+// signal. A timeout goes on: it ends at most as much later as the thread had waited at the first
+// cut.
+void repeat_call(Context& context, uint64_t tid, const Call& call);
 
 }  // namespace backstay::image

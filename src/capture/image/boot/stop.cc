@@ -253,7 +253,7 @@ void stop_threads(Stopped& stopped, Trouble& trouble) {
   stopped.threads = parked;
   stopped.count = parked_count;
   for (uint64_t i = 0; i < stopped.count; ++i) {
-    repeat_call(*parked[i].context, asked_call(parked[i].tid));
+    repeat_call(*parked[i].context, parked[i].tid, asked_call(parked[i].tid));
   }
 }
 
