@@ -67,8 +67,11 @@ Finding check_library(const std::string& file, const std::string& folder) {
   const auto version =
       run_and_read({folder + "/backstay-lower", "--version-of", file}, answer_within_s);
   if (!version.ok())
-    return {"MPI", Health::note, file + " cannot be opened",
-            "`ldd " + file + "` names what it lacks; some MPIs need a setting of LD_LIBRARY_PATH"};
+    return {
+        "MPI", Health::note, file + " does not tell its version",
+        fmt::format("{}/backstay-lower --version-of {} opens it; `ldd` names what it lacks, and "
+                    "some MPIs need a setting of LD_LIBRARY_PATH",
+                    folder, file)};
   return {
       "MPI", Health::good,
       fmt::format("{}, {}: its programs are saved under --transparent", one_line(*version), file),

@@ -123,14 +123,14 @@ Result<int> Runner::run() {
 }
 
 // A launcher may kill the other ranks once one has ended, and tell that (MPICH's does so by 9). Or
-// it tells that a rank has left MPI without a word: MPICH's then ends with 1, whatever the rank's
-// code was. A program may end with 1, too, so that counts only behind a version.
+// it tells that a rank has left MPI without a word: MPICH's then ends with 1, Intel's with 255,
+// whatever the rank's code was. A program may end so, too, so that counts only behind a version.
 bool Runner::has_saved_and_ended(int code) const {
   const bool untouched = stage_ == Stage::asked || stage_ == Stage::running;
   if (!options_.transparent || !untouched) return false;
   if (code == SIGKILL || code == 128 + SIGKILL) return true;
-  constexpr int left_mpi = 1;
-  return code == left_mpi && asked_version_ && newest().version > *asked_version_;
+  const bool has_left_mpi = code == 1 || code == 255;
+  return has_left_mpi && asked_version_ && newest().version > *asked_version_;
 }
 
 // Takes signals that came while captured files were awaited: the program has ended before, and the

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -76,19 +77,23 @@ bool defines(const std::string& file, const char* function) {
   return false;
 }
 
-// A process that may write the same memory; "": there is none.
-std::string other_with(const Mapped& memory, pid_t process) {
+struct SharedByOther {
+  std::string process;
+  Mapped memory;
+};
+
+// The memory that other processes may write together with somebody, whoever that is.
+std::vector<SharedByOther> shared_by_others(pid_t process) {
+  std::vector<SharedByOther> all;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     if (name == std::to_string(process)) continue;
-    const auto theirs = mapped_by(name);
-    const bool has = std::ranges::any_of(
-        theirs, [&](const Mapped& one) { return one.is_shared() && one.is_same_memory(memory); });
-    if (has) return name;
+    for (Mapped& one : mapped_by(name))
+      if (one.is_shared()) all.push_back({name, std::move(one)});
   }
-  return "";
+  return all;
 }
 
 }  // namespace
@@ -110,6 +115,7 @@ bool SharedState::is_mpi(const std::string& file) {
 }
 
 std::string SharedState::why_not(pid_t process) {
+  std::optional<std::vector<SharedByOther>> others;
   for (const Mapped& one : mapped_by(std::to_string(process))) {
     if (one.rights == "r-xp" && is_mpi(one.file))
       return fmt::format(
@@ -117,8 +123,12 @@ std::string SharedState::why_not(pid_t process) {
           "transparent.md, \"Several processes\", lists those that it can)",
           one.file);
     if (!one.is_shared()) continue;
-    if (const std::string other = other_with(one, process); !other.empty())
-      return fmt::format("it has memory that process {} may write, too ({})", other, one.file);
+    if (!others) others = shared_by_others(process);
+    const auto other = std::ranges::find_if(
+        *others, [&](const SharedByOther& it) { return it.memory.is_same_memory(one); });
+    if (other != others->end())
+      return fmt::format("it has memory that process {} may write, too ({})", other->process,
+                         one.file);
   }
   return "";
 }

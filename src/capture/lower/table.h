@@ -16,7 +16,7 @@ inline constexpr uint64_t table_bytes = 1 << 20;
 inline constexpr uint64_t first_free = range_start + table_bytes;
 
 inline constexpr uint32_t functions_max = 4096;
-inline constexpr uint32_t version = 6;
+inline constexpr uint32_t version = 7;
 // Threads of the program that are in MPI at once; one more waits.
 inline constexpr uint32_t threads_max = 4096;
 
@@ -47,6 +47,8 @@ struct Table {
   uint32_t state;  // State; a futex
   // From the boot program, for backstay-lower.
   const char* library;  // path or soname of the real MPI; with an adapter the soname, for messages
+  // Path of a library to be opened where that one cannot be; null: none.
+  const char* otherwise;
   // Path of an adapter that gives this library's ABI and calls another MPI; null: none is needed.
   const char* adapter;
   // Path of the MPI that the adapter calls; null: the default search finds it.

@@ -51,6 +51,7 @@ inline int own_keyval_in_c(int keyval) {
   return is_own && keyval % 2 == 0 ? keyval - 1 : keyval;
 }
 inline constexpr int err_count = 2;
+inline constexpr int err_truncate = 14;
 inline constexpr int err_other = 15;
 inline constexpr int err_no_mem = 34;
 // MPICH's own address where the program gives one that means something else than an array.

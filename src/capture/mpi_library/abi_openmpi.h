@@ -46,6 +46,7 @@ inline int own_keyval_in_c(int keyval) { return keyval; }
 inline bool is_win_base(int keyval) { return keyval == 7; }
 inline bool is_win_size(int keyval) { return keyval == 8; }
 inline constexpr int err_count = 2;
+inline constexpr int err_truncate = 15;
 inline constexpr int err_other = 16;
 inline constexpr int err_no_mem = 39;
 inline void* real_address(void* address) { return address; }

@@ -209,7 +209,10 @@ void furnish(const CommunicatorMade& made, uint64_t real) {
     inside(index_MPI_Comm_set_info, real, hints);
     inside(index_MPI_Info_free, &hints);
   }
-  inside(index_MPI_Comm_set_errhandler, real, made.real_handler());
+  // MPICH asks MPI_COMM_SELF's handler for errors of no communicator once it was set, and
+  // MPI_COMM_WORLD's before.
+  const bool is_default = real == abi::self() && made.real_handler() == abi::errors_are_fatal();
+  if (!is_default) inside(index_MPI_Comm_set_errhandler, real, made.real_handler());
 }
 
 void renew_own_communicators() {

@@ -55,7 +55,8 @@ class Pair:
             many = length(self.function, self.large)
             yield f"void* {self.name}_ = narrow.{kind}({self.name}, {many});"
         elif self.large.is_pointer:
-            yield f"int {self.name}_ = narrow.at({self.name});"
+            reads = self.name == "position"
+            yield f"int {self.name}_ = " + (f"narrow.at({self.name});" if reads else "0;")
         elif self.datatype:
             both = f"{self.name}, {self.datatype}"
             yield f"const Elements {self.name}_ = narrow.elements({both});"

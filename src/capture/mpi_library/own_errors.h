@@ -1,7 +1,6 @@
-// MPICH gives an error of a request to MPI_COMM_WORLD's handler (from 4.3 on, of a message to the
-// own process to MPI_COMM_SELF's), and an error of MPI_Recv to its communicator's. Our blocking
-// receives are requests of the real MPI. So while such a request is tested, both handlers are
-// MPI_ERRORS_RETURN, where the communicator has another one.
+// MPICH gives an error of a request to MPI_COMM_WORLD's handler, and an error of MPI_Recv to its
+// communicator's. Our blocking receives are requests of the real MPI. So while such a request is
+// tested, MPI_COMM_WORLD's handler is MPI_ERRORS_RETURN, where the communicator has another one.
 #pragma once
 
 #include "capture/mpi_library/communicators.h"
@@ -14,9 +13,7 @@ namespace backstay::mpi {
 class ErrorsReturn {
  public:
   explicit ErrorsReturn(bool is_needed = true) : is_set_(is_needed && is_over_mpich()) {
-    if (!is_set_) return;
-    set(abi::world(), abi::errors_return());
-    set(abi::self(), abi::errors_return());
+    if (is_set_) set(abi::errors_return());
   }
   ~ErrorsReturn() { end(); }
   ErrorsReturn(const ErrorsReturn&) = delete;
@@ -24,17 +21,15 @@ class ErrorsReturn {
 
   bool is_set() const { return is_set_; }
   void end() {
-    if (!is_set_) return;
+    if (is_set_) set(real_handler_of(world()));
     is_set_ = false;
-    set(abi::world(), real_handler_of(world()));
-    set(abi::self(), real_handler_of(abi::predefined<Class::comm>(abi::self())));
   }
   static abi::Handle<Class::comm> world() { return abi::predefined<Class::comm>(abi::world()); }
 
  private:
   static bool is_over_mpich() { return abi::is_mpich == (lower::table().adapter == nullptr); }
-  static void set(uint64_t communicator, uint64_t handler) {
-    inside(index_MPI_Comm_set_errhandler, communicator, handler);
+  static void set(uint64_t handler) {
+    inside(index_MPI_Comm_set_errhandler, abi::world(), handler);
   }
 
   bool is_set_;

@@ -87,6 +87,7 @@ void map_table(Trouble& trouble) {
   table.is_behind_restart = kept != nullptr;
   table.adapter = adapter_path[0] != 0 ? adapter_path : nullptr;
   table.library = table.adapter == nullptr ? mpi_files::choose_file(library_name) : library_name;
+  table.otherwise = table.adapter == nullptr ? mpi_files::other_choice() : nullptr;
   table.launcher_library = mpi_files::launcher();
   table.change_calls = change_library;
 }

@@ -33,6 +33,9 @@ void take_notes(const Tables& tables);
 // this environment may not fit its MPI; the first is an Open MPI of an older series than the
 // launcher's, and MPI_Init would fail. Returns `soname` where no file is known.
 const char* choose_file(const char* soname);
+// The program's own file, where choose_file() took the launcher's instead; null: it is gone, or was
+// taken.
+const char* other_choice();
 
 extern "C" void backstay_open_file();  // behind door 13: what a stub calls
 
