@@ -3,6 +3,7 @@ two calls of MPI that belong together, and a restart goes on with the second one
 """
 
 import re
+import signal
 from pathlib import Path
 
 import pytest

@@ -27,6 +27,10 @@ uint32_t read_word(const uint8_t* at) {
   return word;
 }
 
+// `mov %r11, 8(%rsp)` in front of the one entry by which glibc 2.41 and later make all calls that a
+// thread can be cancelled in.
+constexpr uint8_t keeps_argument[] = {0x4c, 0x89, 0x5c, 0x24, 0x08};
+
 bool is_kernel_entry(const uint8_t* at) { return at[0] == 0x0f && at[1] == 0x05; }
 bool sets_number(const uint8_t* at) { return at[0] == 0xb8; }
 
@@ -45,6 +49,10 @@ bool find_site(uint8_t* at, bool (*wants)(uint32_t), Site& site) {
   if (sets_number(at - 5)) {
     site = Site{at - 5, 7, read_word(at - 4), 0};
     return wants(site.number);
+  }
+  if (memcmp(at - sizeof keeps_argument, keeps_argument, sizeof keeps_argument) == 0) {
+    site = Site{at - 5, 7, any_number, 0};
+    return wants(any_number);
   }
   if (at[2] != 0x48 || at[3] != 0x3d) return false;
   const bool any = memcmp(at - sizeof last_argument, last_argument, sizeof last_argument) == 0;
@@ -74,7 +82,9 @@ Code stub_of(const Site& site, uint64_t stub, void (*function)()) {
   constexpr uint8_t up[] = {0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0};
   constexpr uint8_t compare[] = {0x48, 0x3d};
   Code code;
-  if (site.bytes != longest_site) {
+  if (site.bytes != longest_site && site.number == any_number) {
+    code.add(keeps_argument, sizeof keeps_argument);
+  } else if (site.bytes != longest_site) {
     code.add(uint8_t{0xb8});
     code.add(site.number);
   }
