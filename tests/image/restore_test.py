@@ -277,8 +277,8 @@ class RestoreSignals(Lives):
             with open(self.folder() / "out", "w+b") as out:
                 image = self.folder() / "image"
                 life = booted.Booted(["--image", image, "--", PROGRAMS / name], out=out)
-                # The program sleeps 10 ms at a time, and each cut begins its sleep anew. Cuts that
-                # come faster would never let it end.
+                # The program sleeps 10 ms at a time. It must run between two cuts: cuts that follow
+                # at once would leave it no time to get on.
                 while life.cut() is not None:
                     time.sleep(random.uniform(0, 0.03))
                 out.seek(0)

@@ -82,7 +82,7 @@ struct SharedByOther {
   Mapped memory;
 };
 
-// The memory that other processes may write together with somebody, whoever that is.
+// The memory of all other processes that is shared and may be written.
 std::vector<SharedByOther> shared_by_others(pid_t process) {
   std::vector<SharedByOther> all;
   std::error_code ignored;

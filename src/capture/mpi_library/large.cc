@@ -76,7 +76,7 @@ Elements Narrow::elements(int64_t count, abi::Handle<Class::datatype> type) {
   abi::Handle<Class::datatype> parts[2]{};
   abi::Handle<Class::datatype> whole{};
   const int64_t blocks = count / block;
-  // Where MPI does not look at the count, there may be no datatype either.
+  // A caller need not have a datatype if MPI does not look at the count.
   if (type == abi::predefined<Class::datatype>(abi::null<Class::datatype>())) return {0, type};
   if (blocks > INT_MAX || PMPI_Type_get_extent(type, &first, &extent) != 0)
     return {one(count), type};

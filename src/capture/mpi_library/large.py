@@ -40,7 +40,7 @@ class Pair:
         self.function, self.name = function, self.large.name
         self.is_array = "[" in large
         self.is_wide = self.small.kind == "int" and self.large.kind in ("MPI_Count", "MPI_Aint")
-        # The datatype of so many elements; None: it is no such count.
+        # The name of the datatype that this number counts; None: it counts nothing of a datatype.
         found = re.match(r"MPI_Datatype (\w+)$", following)
         counts = self.is_wide and not self.large.is_pointer and not NOT_ELEMENTS.search(function)
         self.datatype = found.group(1) if found and counts else None

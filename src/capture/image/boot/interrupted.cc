@@ -65,9 +65,9 @@ constexpr uint64_t agains_max = 1024;  // a thread whose place another one has w
 Again agains[agains_max];
 constexpr uint64_t ms = 1'000'000;
 
-// What is left of a timeout. Nobody knows when the call began: it waits once more as long, and from
-// then on until that time has come. A millisecond more tells this call from the next one at its
-// place, which has the program's own timeout.
+// The rest of a timeout. Nobody knows when the call began. So at the first cut it waits once more
+// as long, and at the next ones until that time has come. A millisecond more tells this call from
+// the next one at its place, which has the program's own timeout.
 uint64_t left_of(uint64_t tid, const uint64_t* registers, uint64_t timeout_ms) {
   Again& again = agains[tid % agains_max];
   const uint64_t now = now_ns(1);
@@ -142,7 +142,7 @@ void repeat_call(Context& context, uint64_t tid, const Call& call) {
   registers[reg_rax] = static_cast<uint64_t>(number);
   const bool is_relative =
       number == __NR_clock_nanosleep && registers[reg_rsi] == 0 && is_of_time(registers[reg_rdi]);
-  // Where what is left to sleep was written for the caller, go on with that.
+  // The kernel has written the rest of a sleep for the caller: go on with that.
   if (number == __NR_nanosleep && registers[reg_rsi] != 0) {
     registers[reg_rdi] = registers[reg_rsi];
   } else if (number == __NR_nanosleep) {
