@@ -5,6 +5,7 @@
 // table, says that it is ready, and then runs jobs. Functions of MPI are called by the program's
 // threads with this thread's FS base, while this thread sleeps.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -200,6 +201,16 @@ void* find(const char* symbol) {
   for (;;) pause();
 }
 
+// Opens and closes a file by libc, as MPI does. Null, or which of the two the boot program does not
+// see: the lower half's descriptors would be taken for the program's.
+const char* unseen() {
+  const int one = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (one < 0) return nullptr;
+  const bool is_noted = table().is_noted(one);
+  close(one);
+  return !is_noted ? "open" : table().is_noted(one) ? "close" : nullptr;
+}
+
 // Global, as a program that is linked with it has it: Open MPI's plug-ins look there.
 void open_library(const char* name, const char* otherwise) {
   library = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
@@ -242,6 +253,7 @@ void begin() {
   if (shared.version != version)
     fail("", "backstay-lower is of another version than backstay-boot");
   const char* missed = shared.change_calls(reinterpret_cast<const void*>(&mmap));
+  if (missed == nullptr) missed = unseen();
   if (missed != nullptr) fail("the C library is not known: this was not found in it: ", missed);
   for (const auto& own : own_variables) setenv(own[0], own[1], 1);
   atexit(stay);

@@ -16,7 +16,7 @@ inline constexpr uint64_t table_bytes = 1 << 20;
 inline constexpr uint64_t first_free = range_start + table_bytes;
 
 inline constexpr uint32_t functions_max = 4096;
-inline constexpr uint32_t version = 7;
+inline constexpr uint32_t version = 8;
 // Threads of the program that are in MPI at once; one more waits.
 inline constexpr uint32_t threads_max = 4096;
 
@@ -59,6 +59,8 @@ struct Table {
   // Changes the system calls of the library in which this address lies. Null, or which one is
   // missing.
   const char* (*change_calls)(const void* inside);
+  // Whether the boot program knows this descriptor as one of the lower half's.
+  bool (*is_noted)(int descriptor);
   Reason reason;
   // From backstay-lower.
   uint64_t fs;        // FS base of its thread, which a call borrows

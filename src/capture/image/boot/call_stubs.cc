@@ -12,8 +12,9 @@ constexpr uint64_t stub_bytes = 48;
 constexpr uint64_t far = 0x7fff0000;
 constexpr uint64_t looks_back = 15;
 constexpr uint64_t longest_site = 8;
+constexpr uint64_t move_bytes = 5;  // in front of the kernel entry
 
-// What is changed: `bytes` from `at` on. The stub does what they do.
+// The place of one system call: `bytes` from `at` on are changed, and the stub does what they do.
 struct Site {
   uint8_t* at;
   uint64_t bytes;
@@ -27,9 +28,16 @@ uint32_t read_word(const uint8_t* at) {
   return word;
 }
 
-// `mov %r11, 8(%rsp)` in front of the one entry by which glibc 2.41 and later make all calls that a
-// thread can be cancelled in.
-constexpr uint8_t keeps_argument[] = {0x4c, 0x89, 0x5c, 0x24, 0x08};
+// glibc 2.41 and later make all calls that a thread can be cancelled in by two entries. These moves
+// stand in front: `mov %r11, 8(%rsp)` where the process has several threads, `mov 0x10(%rsp), %rax`
+// where it has one.
+constexpr uint8_t shared_entries[][move_bytes] = {{0x4c, 0x89, 0x5c, 0x24, 0x08},
+                                                  {0x48, 0x8b, 0x44, 0x24, 0x10}};
+
+bool is_shared_entry(const uint8_t* at) {
+  return memcmp(at - move_bytes, shared_entries[0], move_bytes) == 0 ||
+         memcmp(at - move_bytes, shared_entries[1], move_bytes) == 0;
+}
 
 bool is_kernel_entry(const uint8_t* at) { return at[0] == 0x0f && at[1] == 0x05; }
 bool sets_number(const uint8_t* at) { return at[0] == 0xb8; }
@@ -43,16 +51,13 @@ uint32_t number_before(const uint8_t* at) {
   return 0;
 }
 
-// Of the kernel entry at `at`: what to change, if it is one of the known forms.
+// Finds what to change for the kernel entry at `at`. False: it is none of the known forms.
 bool find_site(uint8_t* at, bool (*wants)(uint32_t), Site& site) {
   constexpr uint8_t last_argument[] = {0x4c, 0x8b, 0x4c, 0x24, 0x08};
-  if (sets_number(at - 5)) {
-    site = Site{at - 5, 7, read_word(at - 4), 0};
+  if (sets_number(at - move_bytes) || is_shared_entry(at)) {
+    const bool any = !sets_number(at - move_bytes);
+    site = Site{at - move_bytes, move_bytes + 2, any ? any_number : read_word(at - 4), 0};
     return wants(site.number);
-  }
-  if (memcmp(at - sizeof keeps_argument, keeps_argument, sizeof keeps_argument) == 0) {
-    site = Site{at - 5, 7, any_number, 0};
-    return wants(any_number);
   }
   if (at[2] != 0x48 || at[3] != 0x3d) return false;
   const bool any = memcmp(at - sizeof last_argument, last_argument, sizeof last_argument) == 0;
@@ -82,12 +87,7 @@ Code stub_of(const Site& site, uint64_t stub, void (*function)()) {
   constexpr uint8_t up[] = {0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0};
   constexpr uint8_t compare[] = {0x48, 0x3d};
   Code code;
-  if (site.bytes != longest_site && site.number == any_number) {
-    code.add(keeps_argument, sizeof keeps_argument);
-  } else if (site.bytes != longest_site) {
-    code.add(uint8_t{0xb8});
-    code.add(site.number);
-  }
+  if (site.bytes != longest_site) code.add(site.at, move_bytes);
   code.add(down, sizeof down);
   code.add(address, sizeof address);
   code.add(reinterpret_cast<uint64_t>(function));

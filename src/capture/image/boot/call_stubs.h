@@ -16,12 +16,14 @@ struct Stubs {
 //   mov $number, %eax; syscall
 //   mov $number, %eax; up to 10 bytes; syscall; cmp $errors, %rax
 //   mov 8(%rsp), %r9; syscall; cmp $errors, %rax     libc's syscall(), with any number
+//   mov %r11, 8(%rsp); syscall                       glibc 2.41's own for calls that a thread can
+//   be mov 0x10(%rsp), %rax; syscall                    cancelled in, with any number
 // `wants(number)` says whether a number is to be changed, and is told of each one that was.
 // `function` finds the registers of the system call with its number in eax, and changes those that
 // the kernel may change. False: no room is left for a stub, or the code is too far away.
 bool change_to_stubs(uint64_t start, uint64_t end, bool (*wants)(uint32_t number),
                      void (*function)(), Stubs& stubs);
-inline constexpr uint32_t any_number = 0xffffffff;  // of libc's syscall()
+inline constexpr uint32_t any_number = 0xffffffff;
 
 }  // namespace backstay::image
 

@@ -146,6 +146,11 @@ bool has(uint64_t number, uint64_t inode) {
   return number < most && __atomic_load_n(&inodes[number], __ATOMIC_SEQ_CST) == (inode | is_known);
 }
 
+bool is_noted(int number) {
+  const auto at = static_cast<uint64_t>(number);
+  return at < most && __atomic_load_n(&inodes[at], __ATOMIC_SEQ_CST) != 0;
+}
+
 void note_handed_in(long control) {
   constexpr uint64_t standard = 3;
   each_number("/proc/self/fd", [&](uint64_t number) {

@@ -15,6 +15,7 @@ void note(uint64_t number);
 void forget(uint64_t number);
 // A number of which the program has made another descriptor meanwhile is the program's.
 bool has(uint64_t number, uint64_t inode);
+bool is_noted(int number);
 
 // What a launcher hands in, and only MPI or nobody uses: open sockets, pipes and the like above
 // standard error, but for `control`.

@@ -90,6 +90,7 @@ void map_table(Trouble& trouble) {
   table.otherwise = table.adapter == nullptr ? mpi_files::other_choice() : nullptr;
   table.launcher_library = mpi_files::launcher();
   table.change_calls = change_library;
+  table.is_noted = lower_descriptors::is_noted;
 }
 
 void map_program(Program& program, Elf& interpreter, Trouble& trouble) {
