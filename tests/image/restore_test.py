@@ -285,21 +285,41 @@ class RestoreSignals(Lives):
                 got = life.end(), out.read()
             self.assertEqual(got, booted.native([PROGRAMS / name]), name)
 
-    def test_a_sleep_behind_a_stop(self):
-        """Ctrl-Z and fg, and then a cut: the program sleeps on."""
-        life = booted.Booted(["--image", self.folder() / "image", "--", "/bin/sleep", "2"])
+    def wait_for_call(self, life, number):
+        while Path(f"/proc/{life.process.pid}/syscall").read_text().split()[0] != number:
+            self.assertIsNone(life.process.poll())
+
+    def stop_and_continue(self, life):
+        """Ctrl-Z and fg."""
         pid = life.process.pid
-
-        def wait_for_call(number):
-            while Path(f"/proc/{pid}/syscall").read_text().split()[0] != number:
-                self.assertIsNone(life.process.poll())
-
-        wait_for_call("230")  # clock_nanosleep
         os.kill(pid, signal.SIGSTOP)
         os.waitid(os.P_PID, pid, os.WSTOPPED)
         os.kill(pid, signal.SIGCONT)
-        wait_for_call("219")  # restart_syscall
+        self.wait_for_call(life, "219")  # restart_syscall
+
+    def test_a_sleep_behind_a_stop(self):
+        """A cut follows: the program sleeps on."""
+        life = booted.Booted(["--image", self.folder() / "image", "--", "/bin/sleep", "2"])
+        self.wait_for_call(life, "230")  # clock_nanosleep
+        self.stop_and_continue(life)
         self.assertIsNotNone(life.cut())
+        self.assertEqual(life.end(), 0)
+
+    def test_a_sleep_behind_a_stop_after_a_restart(self):
+        """It is a poll then, of which the boot program knows nothing by itself."""
+        image = self.folder() / "image"
+        sleep = "import ctypes; exit(ctypes.CDLL(None).usleep(3000000))"
+        life = booted.Booted(["--image", image, "--", PYTHON, "-c", sleep])
+        self.wait_for_call(life, "230")
+        self.stop_and_continue(life)
+        for _ in range(2):
+            self.assertIsNotNone(life.cut())
+        life.kill()
+        life = booted.Booted(["--image", image, "--restore", image])
+        self.wait_for_call(life, "7")
+        self.stop_and_continue(life)
+        self.assertIsNotNone(life.cut())
+        self.wait_for_call(life, "7")
         self.assertEqual(life.end(), 0)
 
     def test_locks(self):

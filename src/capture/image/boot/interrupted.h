@@ -9,7 +9,7 @@ namespace backstay::image {
 
 struct Context;
 
-// What a thread was in when it was asked to stop (/proc/self/task/TID/syscall).
+// The system call in which a thread was when it was asked to stop (/proc/self/task/TID/syscall).
 struct Call {
   long number = -1;
   uint64_t stack = 0, instruction = 0;
@@ -17,8 +17,8 @@ struct Call {
 Call call_of(uint64_t tid);
 
 // Changes the frame of this thread so that the call is entered again, if it was ended by our
-// signal. A timeout goes on: it ends at most as much later as the thread had waited at the first
-// cut.
+// signal. A timeout of a call of glibc goes on: it ends at most as much later as the thread had
+// waited at the first cut. The control thread calls it.
 void repeat_call(Context& context, uint64_t tid, const Call& call);
 
 }  // namespace backstay::image

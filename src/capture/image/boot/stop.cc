@@ -258,7 +258,7 @@ void stop_threads(Stopped& stopped, Trouble& trouble) {
 }
 
 void resume_threads(const Stopped& stopped) {
-  // Where a thread has not stopped, the handler must stay: its signal is still under way.
+  // The handler must stay where a thread has not stopped: its signal is still under way.
   if (stopped.threads != nullptr) give_handler_back();
   __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
   wake_all(&generation);
