@@ -72,6 +72,30 @@ def test_functions_with_counts_of_64_bits(world, name):
                        STEPS)
 
 
+def test_the_launchers_library_that_cannot_be_opened(world):
+    """The program goes on with its own one, and so does the restart after that."""
+    mpi, broken = Mpi("mpich-4.3", world), world.folder / "broken"
+    program = mpi.built("lower_half/halo.c")
+    words = list(map(str, mpi.line(2, program, STEPS, PAUSE_MS)))
+    expected = printed_undisturbed(world, words)
+    shutil.copytree(MPIS / "mpich-5.0/bin", broken / "bin", symlinks=True)
+    (broken / "lib").mkdir()
+    (broken / "lib/libmpi.so.12").write_text("no library")
+    tellings = []
+    with open(world.folder / "out", "w") as out:
+        for _ in range(3):
+            running = begin_it(world, words, out)
+            wait_for_version(world, running, newest(world))
+            running.send_signal(signal.SIGTERM)
+            tellings.append(running.communicate(timeout=100)[1])
+            words[0] = str(broken / "bin/mpirun")
+        running = begin_it(world, words, out)
+        tellings.append(running.communicate(timeout=200)[1])
+    assert running.returncode == 0, tellings
+    assert [told.count("the launcher's cannot be opened") for told in tellings] == [0, 1, 0, 0]
+    expect_printed(world, expected, tellings)
+
+
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no gfortran")
 def test_fortran_of_intel_mpi(world):
     """Its library of Fortran takes more of MPI's than MPICH's does."""

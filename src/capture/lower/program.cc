@@ -212,13 +212,15 @@ const char* unseen() {
 }
 
 // Global, as a program that is linked with it has it: Open MPI's plug-ins look there.
-void open_library(const char* name, const char* otherwise) {
-  library = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+void open_library(Table& shared) {
+  library = dlopen(shared.library, RTLD_NOW | RTLD_GLOBAL);
   if (library != nullptr) return;
-  static char why[512];
-  snprintf(why, sizeof why, "%s", dlerror());
-  if (otherwise != nullptr) library = dlopen(otherwise, RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) fail("the real MPI cannot be opened: ", why);
+  static Reason why;
+  snprintf(why.text, sizeof why.text, "%s", dlerror());
+  if (shared.otherwise != nullptr) library = dlopen(shared.otherwise, RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) fail("the real MPI cannot be opened: ", why.text);
+  shared.library = shared.otherwise;
+  shared.reason = why;
 }
 
 // The adapter opens the MPI of the launcher. Its own functions are for the table alone.
@@ -260,7 +262,7 @@ void begin() {
   if (shared.adapter != nullptr) {
     open_adapter(shared.adapter, shared.launcher_library);
   } else {
-    open_library(shared.library, shared.otherwise);
+    open_library(shared);
   }
   if (dlsym(library, "MPI_Init") == nullptr) fail("this is no MPI library: ", shared.library);
   fill(std::make_index_sequence<names_count>());

@@ -1,5 +1,5 @@
-// What the halves of an MPI process know of each other: one table at a fixed address, at the start
-// of the lower half's range (docs/protocol/lower-half.md).
+// The halves of an MPI process share one table at a fixed address, at the start of the lower half's
+// range (docs/protocol/lower-half.md).
 //
 // The boot program maps it and writes `Start`, backstay-lower fills in the functions, and our MPI
 // library reads it in each call. Everything is set before the state says ready, but for `upper_fs`
@@ -47,7 +47,8 @@ struct Table {
   uint32_t state;  // State; a futex
   // From the boot program, for backstay-lower.
   const char* library;  // path or soname of the real MPI; with an adapter the soname, for messages
-  // Path of a library to be opened where that one cannot be; null: none.
+  // Path of a library to be opened where that one cannot be; null: none. `library` is this one
+  // then, and `reason` says why.
   const char* otherwise;
   // Path of an adapter that gives this library's ABI and calls another MPI; null: none is needed.
   const char* adapter;
@@ -86,8 +87,8 @@ static_assert(sizeof(Table) <= table_bytes);
 
 inline Table& table() { return *reinterpret_cast<Table*>(range_start); }
 
-// Of the program's thread that has this FS base of the lower half: where its own one is noted.
-// Null: no thread of the program has this FS base.
+// The place of the own FS base of the program's thread that has this one of the lower half. Null:
+// no thread of the program has it.
 inline uint64_t* upper_fs_of(uint64_t fs) {
   Table& all = table();
   if (fs == all.fs) return &all.upper_fs;

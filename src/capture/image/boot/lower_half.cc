@@ -85,6 +85,7 @@ void map_table(Trouble& trouble) {
   lower::Table& table = lower::table();
   table.version = lower::version;
   table.is_behind_restart = kept != nullptr;
+  mpi_files::end_search();
   table.adapter = adapter_path[0] != 0 ? adapter_path : nullptr;
   table.library = table.adapter == nullptr ? mpi_files::choose_file(library_name) : library_name;
   table.otherwise = table.adapter == nullptr ? mpi_files::other_choice() : nullptr;
@@ -189,14 +190,28 @@ void choose_adapter(const char* library, char** environment, Trouble& trouble) {
   }
 }
 
+bool is_first_rank(char** environment, bool over_hydra) {
+  const char* rank = variable_of(environment, over_hydra ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
+  return rank != nullptr && rank[0] == '0' && rank[1] == 0;
+}
+
 // Once for the job.
 void say_adapter(const char* library, char** environment) {
   const bool over_hydra = abi_of(library).is_open_mpi;
-  const char* rank = variable_of(environment, over_hydra ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
-  if (rank == nullptr || rank[0] != '0' || rank[1] != 0) return;
+  if (!is_first_rank(environment, over_hydra)) return;
   Text text;
   text << "backstay: the program is linked with " << library << " and runs over "
        << (over_hydra ? "MPICH" : "Open MPI") << ", whose launcher has started it\n";
+  sys_write(2, text.c_str(), text.size());
+}
+
+// The launcher's library could not be opened. Told once for the job.
+void take_other_choice(const char* library, char** environment) {
+  mpi_files::take_other_choice();
+  if (!is_first_rank(environment, !abi_of(library).is_open_mpi)) return;
+  Text text;
+  text << "backstay: the program goes on with its own MPI, as the launcher's cannot be opened: "
+       << lower::table().reason.text << "\n";
   sys_write(2, text.c_str(), text.size());
 }
 
@@ -214,7 +229,9 @@ void start(const char* library, char** environment, Trouble& trouble) {
   lower::Table& table = lower::table();
   wait_while(&table.state, static_cast<uint32_t>(lower::State::starting));
   if (table.state == static_cast<uint32_t>(lower::State::failed)) trouble << table.reason.text;
-  if (trouble.empty() && table.adapter != nullptr) say_adapter(library, environment);
+  if (!trouble.empty()) return;
+  if (table.adapter != nullptr) say_adapter(library, environment);
+  if (table.library == table.otherwise) take_other_choice(library, environment);
 }
 
 long descriptor_of(const char* number) {

@@ -33,8 +33,8 @@ char library[path_max];
 char fortran_library[path_max];
 char launcher_library[path_max];
 char launcher_before[path_max];  // of the process that was saved
-char otherwise[path_max];        // where the launcher's was chosen: the program's own file
-bool is_chosen = false;          // what the program opens later is another one
+char otherwise[path_max];        // the program's own file, if the launcher's was chosen
+bool is_chosen = false;          // the program may open another one later
 
 bool opens(uint32_t number) { return number == __NR_open || number == __NR_openat; }
 
@@ -58,11 +58,8 @@ long replaced(const char* path, long fd) {
   ours << folder << "/" << soname;
   const long opened = sys_open(ours.c_str(), O_RDONLY | O_CLOEXEC);
   if (opened < 0) return fd;
-  if (same_text(soname, fortran)) {
-    remember(fortran_library, path, fd);
-  } else if (!is_chosen) {
-    remember(library, path, fd);
-  }
+  char* const place = same_text(soname, fortran) ? fortran_library : library;
+  if (!is_chosen || (place == fortran_library && place[0] == 0)) remember(place, path, fd);
   sys_close(fd);
   return opened;
 }
@@ -125,9 +122,10 @@ void take_notes(const Tables& tables) {
   note_of(tables, "mpi-launcher", launcher_before, sizeof launcher_before);
 }
 
+void end_search() { is_chosen = true; }
+
 const char* choose_file(const char* soname) {
   FileStatus status;
-  is_chosen = true;
   otherwise[0] = 0;
   const bool is_there = file_status(library, status);
   const char* launchers = launcher_file_for(soname);
@@ -137,13 +135,14 @@ const char* choose_file(const char* soname) {
   const uint64_t series = is_there ? open_mpi_series(library) : 0;
   const bool is_too_old = series != 0 && series < open_mpi_series(launchers);
   if (!is_there || is_of_other_launcher || is_too_old) {
-    if (is_there) copy_text(otherwise, sizeof otherwise, library);
+    if (is_there && !is_too_old) copy_text(otherwise, sizeof otherwise, library);
     copy_text(library, sizeof library, launchers);
   }
   return library;
 }
 
 const char* other_choice() { return otherwise[0] != 0 ? otherwise : nullptr; }
+void take_other_choice() { copy_text(library, sizeof library, otherwise); }
 
 // Signals are blocked: a handler of the program's would stand on frames of the boot program, which
 // no image may hold.

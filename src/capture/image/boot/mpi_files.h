@@ -27,15 +27,19 @@ bool have(const char* soname);
 // An image's notes: the file of the real MPI, and of the launcher's.
 void add_notes(Text& notes);
 void take_notes(const Tables& tables);
+// What the program opens from now on is another library than the one that the lower half uses.
+void end_search();
 // Chooses the file that the lower half opens where the launcher is of the same MPI, notes it for
 // the image, and returns it: the one that the loader has found or the image names. It is the
 // launcher's in three cases: the first is gone; the process was saved under another launcher, and
 // this environment may not fit its MPI; the first is an Open MPI of an older series than the
 // launcher's, and MPI_Init would fail. Returns `soname` where no file is known.
 const char* choose_file(const char* soname);
-// The program's own file, where choose_file() took the launcher's instead; null: it is gone, or was
-// taken.
+// The program's own file, if choose_file() took the launcher's instead; null: it is gone, too old,
+// or was taken.
 const char* other_choice();
+// Notes it for the image: the launcher's cannot be opened.
+void take_other_choice();
 
 extern "C" void backstay_open_file();  // behind door 13: what a stub calls
 
