@@ -23,7 +23,7 @@ uint64_t mix(uint64_t word) {
   word = (word ^ word >> 27) * 0x94d049bb133111eb;
   return word ^ word >> 31;
 }
-// Of the duplicate that is the parent's so-many-th: another number for each pair.
+// The number of the parent's so-many-th duplicate: another one for each pair.
 uint64_t derived(uint64_t parent, uint64_t duplicate) { return mix(mix(parent) + duplicate); }
 
 // The first member's. No counter of messages knows of it: it is part of the call that makes the
@@ -209,10 +209,25 @@ void furnish(const CommunicatorMade& made, uint64_t real) {
     inside(index_MPI_Comm_set_info, real, hints);
     inside(index_MPI_Info_free, &hints);
   }
-  // MPICH asks MPI_COMM_SELF's handler for errors of no communicator once it was set, and
-  // MPI_COMM_WORLD's before.
-  const bool is_default = real == abi::self() && made.real_handler() == abi::errors_are_fatal();
-  if (!is_default) inside(index_MPI_Comm_set_errhandler, real, made.real_handler());
+  if (real != abi::self() || is_self_asked()) {
+    inside(index_MPI_Comm_set_errhandler, real, made.real_handler());
+  }
+}
+
+bool is_self_asked() { return own[1].is_handler_set || !is_over_mpich(); }
+
+void let_own_errors_return() {
+  inside(index_MPI_Comm_set_errhandler, abi::world(), abi::errors_return());
+  if (is_self_asked()) {
+    inside(index_MPI_Comm_set_errhandler, abi::self(), abi::errors_return());
+  }
+}
+
+void set_own_handlers_again() {
+  inside(index_MPI_Comm_set_errhandler, abi::world(), own[0].real_handler());
+  if (is_self_asked()) {
+    inside(index_MPI_Comm_set_errhandler, abi::self(), own[1].real_handler());
+  }
 }
 
 void renew_own_communicators() {

@@ -85,6 +85,7 @@ int set(abi::Handle<Class::comm> handle, abi::Handle<Class::errhandler> handler)
   if (made == nullptr) return result;
   Made* const old = made->handler.made;
   made->handler = refer_to<Class::errhandler>(handler);
+  made->is_handler_set = true;
   unuse(old);
   return result;
 }

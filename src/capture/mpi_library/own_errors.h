@@ -1,6 +1,8 @@
-// MPICH gives an error of a request to MPI_COMM_WORLD's handler, and an error of MPI_Recv to its
-// communicator's. Our blocking receives are requests of the real MPI. So while such a request is
-// tested, MPI_COMM_WORLD's handler is MPI_ERRORS_RETURN, where the communicator has another one.
+// MPICH 4.0 gives an error of a request to MPI_COMM_WORLD's handler (newer ones to its
+// communicator's), and an error of MPI_Recv to its communicator's. Our blocking receives are
+// requests of the real MPI. So while such a request is tested, MPI_COMM_WORLD's handler is
+// MPI_ERRORS_RETURN, where the communicator has another one. So is MPI_COMM_SELF's where errors of
+// no communicator go to it.
 #pragma once
 
 #include "capture/mpi_library/communicators.h"
@@ -12,8 +14,8 @@ namespace backstay::mpi {
 // the lock.
 class ErrorsReturn {
  public:
-  explicit ErrorsReturn(bool is_needed = true) : is_set_(is_needed && is_over_mpich()) {
-    if (is_set_) set(abi::errors_return());
+  explicit ErrorsReturn(bool is_needed) : is_set_(is_needed) {
+    if (is_set_) let_own_errors_return();
   }
   ~ErrorsReturn() { end(); }
   ErrorsReturn(const ErrorsReturn&) = delete;
@@ -21,24 +23,19 @@ class ErrorsReturn {
 
   bool is_set() const { return is_set_; }
   void end() {
-    if (is_set_) set(real_handler_of(world()));
+    if (is_set_) set_own_handlers_again();
     is_set_ = false;
   }
-  static abi::Handle<Class::comm> world() { return abi::predefined<Class::comm>(abi::world()); }
 
  private:
-  static bool is_over_mpich() { return abi::is_mpich == (lower::table().adapter == nullptr); }
-  static void set(uint64_t handler) {
-    inside(index_MPI_Comm_set_errhandler, abi::world(), handler);
-  }
-
   bool is_set_;
 };
 
-// Of a receive on this communicator in which the program waits; null: of none.
+// The errors of a receive on this communicator in which the program waits; null: there are none.
 class OwnErrors {
  public:
-  explicit OwnErrors(const Communicator* in) : in_(in), returned_(has_own_handler(in)) {}
+  explicit OwnErrors(const Communicator* in)
+      : in_(in), returned_(is_over_mpich() && has_own_handler(in)) {}
 
   // Behind the test that gave `result`.
   int raise(int result) {
@@ -57,7 +54,7 @@ class OwnErrors {
     if (made == nullptr) return false;
     // A function of the program is called with the communicator.
     return made->handler.made != nullptr ||
-           real_handler_of(in->handle) != real_handler_of(ErrorsReturn::world());
+           made->real_handler() != real_handler_of(abi::predefined<Class::comm>(abi::world()));
   }
 
   const Communicator* in_;

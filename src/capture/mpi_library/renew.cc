@@ -13,12 +13,6 @@ namespace backstay::mpi {
 
 namespace {
 
-// Errors in between come back to this library: MPI would end the program at the first one.
-void let_errors_return() {
-  inside(index_MPI_Comm_set_errhandler, abi::world(), abi::errors_return());
-  inside(index_MPI_Comm_set_errhandler, abi::self(), abi::errors_return());
-}
-
 template <typename Renew>
 void renew_class(Class type, Renew renew) {
   for (Made* made = first_made(type); made != nullptr; made = made->next) made->real = renew(made);
@@ -81,7 +75,7 @@ Made* describe(Class type, uint64_t real) {
 
 void renew_handles() {
   forget_world();
-  let_errors_return();
+  let_own_errors_return();  // MPI would end the program at the first one
   renew_class(Class::group, renew_group);
   renew_class(Class::info, renew_info);
   renew_datatypes();

@@ -141,7 +141,7 @@ int send_again(const Stored& one, void* buffer, int count, uint64_t real_type,
   abi::Status ignored;
   inside(index_MPI_Isend, one.data, form.count(), form.type(), 0, 0, own_communicator(), &sending);
   inside(index_MPI_Irecv, buffer, count, real_type, 0, 0, own_communicator(), &receiving);
-  const ErrorsReturn returned;
+  const ErrorsReturn returned(is_over_mpich());
   for (int is_complete = 0; is_complete == 0 && result == 0;) {
     result = inside(index_MPI_Test, &receiving, &is_complete, &status);
   }
