@@ -131,17 +131,17 @@ Stored* take_stored(const Communicator* in, int source, int tag) {
   return one;
 }
 
-// It is sent once more, from this process to itself.
-int send_again(const Stored& one, void* buffer, int count, uint64_t real_type,
+// This process sends the first bytes of the message once more, to itself. They fit.
+int send_again(const Stored& one, uint64_t bytes, void* buffer, int count, uint64_t real_type,
                abi::Status& status) {
-  const Bytes form(one.bytes);
+  const Bytes form(bytes);
   uint64_t sending = 0;
   uint64_t receiving = 0;
-  int result = 0;
   abi::Status ignored;
+  int result =
+      inside(index_MPI_Irecv, buffer, count, real_type, 0, 0, own_communicator(), &receiving);
+  if (result != 0) return result;
   inside(index_MPI_Isend, one.data, form.count(), form.type(), 0, 0, own_communicator(), &sending);
-  inside(index_MPI_Irecv, buffer, count, real_type, 0, 0, own_communicator(), &receiving);
-  const ErrorsReturn returned(is_over_mpich());
   for (int is_complete = 0; is_complete == 0 && result == 0;) {
     result = inside(index_MPI_Test, &receiving, &is_complete, &status);
   }
@@ -151,14 +151,19 @@ int send_again(const Stored& one, void* buffer, int count, uint64_t real_type,
   return result;
 }
 
-// A message that is too long never reaches MPI, which has several ideas of whom to tell.
+// A message that is too long never reaches MPI, which has several ideas of whom to tell: only what
+// fits does.
 int deliver(Stored* one, void* buffer, int count, uint64_t real_type, abi::Status& status) {
   while (one->is_arriving && !drive(*one)) give_way();
+  set_empty(status);
+  ErrorsReturn returned(true);
   int64_t size = 0;
-  inside(index_MPI_Type_size_x, real_type, &size);
-  const bool is_too_long = one->bytes > static_cast<uint64_t>(size) * static_cast<uint64_t>(count);
-  const int result =
-      is_too_long ? abi::err_truncate : send_again(*one, buffer, count, real_type, status);
+  int result = inside(index_MPI_Type_size_x, real_type, &size);
+  const uint64_t room = count > 0 ? static_cast<uint64_t>(size) * static_cast<uint64_t>(count) : 0;
+  const uint64_t bytes = one->bytes < room ? one->bytes : room;
+  if (result == 0) result = send_again(*one, bytes, buffer, count, real_type, status);
+  if (result == 0 && bytes != one->bytes) result = abi::err_truncate;
+  returned.end();
   status.source = one->source;
   status.tag = one->tag;
   count_taken(one->communicator, one->source);

@@ -20,9 +20,9 @@ inline Pattern pattern_of(const Communicator* in, int source, int tag) {
 
 // The message for a receive: taken out of the store where there is one. Null: none.
 Stored* take_stored(const Communicator* in, int source, int tag);
-// It goes into the program's buffer by the program's type, exactly as MPI would have it: also too
-// long, or with other elements. The result is MPI's, and `status` is written, not ignored. Frees
-// it.
+// Puts the message into the program's buffer by the program's type, as MPI would: of one that is
+// too long, what fits. The result is MPI's, and the communicator's error handler was called;
+// `status` is written, not ignored. Frees the message.
 int deliver(Stored* one, void* buffer, int count, uint64_t real_type, abi::Status& status);
 // Takes in a message that the real MPI has matched already. drive() says true when it has arrived.
 Stored* begin_taking(uint64_t real_message, const Communicator* in, const abi::Status& status);
