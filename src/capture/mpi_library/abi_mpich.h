@@ -36,8 +36,8 @@ inline uint64_t uint64() { return 0x4c00083e; }
 inline uint64_t max() { return 0x58000001; }
 inline uint64_t errors_are_fatal() { return 0x54000000; }
 inline uint64_t errors_return() { return 0x54000001; }
-// What the standard leaves open: in which order attributes are copied, whether MPI_Comm_dup takes
-// the hints along, and MPI_Comm_create_group the error handler.
+// The standard leaves open in which order attributes are copied, whether MPI_Comm_dup takes the
+// hints along, and MPI_Comm_create_group the error handler.
 inline constexpr bool copies_last_first = true;
 inline constexpr bool copies_hints = false;
 inline constexpr bool copies_error_handler = false;

@@ -35,8 +35,8 @@ inline uint64_t uint64() { return real_of(ompi_mpi_uint64_t); }
 inline uint64_t max() { return real_of(ompi_mpi_op_max); }
 inline uint64_t errors_are_fatal() { return real_of(ompi_mpi_errors_are_fatal); }
 inline uint64_t errors_return() { return real_of(ompi_mpi_errors_return); }
-// What the standard leaves open: in which order attributes are copied, whether MPI_Comm_dup takes
-// the hints along, and MPI_Comm_create_group the error handler.
+// The standard leaves open in which order attributes are copied, whether MPI_Comm_dup takes the
+// hints along, and MPI_Comm_create_group the error handler.
 inline constexpr bool copies_last_first = false;
 inline constexpr bool copies_hints = true;
 inline constexpr bool copies_error_handler = true;
@@ -66,7 +66,7 @@ struct Objects {
 };
 Objects objects();  // generated; ordered by class
 
-// Of these objects, the one with this real handle; null: none.
+// The one of these objects that has this real handle; null: none.
 Slot* find_object(Class type, uint64_t real);
 // Real handles that stand for none, by class.
 extern uint64_t null_handle[16];

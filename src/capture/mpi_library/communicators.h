@@ -32,7 +32,7 @@ struct CommunicatorMade : Made {
   }
 };
 
-// Of two numbers: <0, 0, >0.
+// <0, 0 or >0, by the order of two numbers.
 inline int compare(uint64_t a, uint64_t b) { return a < b ? -1 : static_cast<int>(a > b); }
 
 // Null: no communicator. Those of MPI's start have a descriptor as well.
@@ -40,7 +40,7 @@ CommunicatorMade* communicator(abi::Handle<Class::comm> handle);
 
 // Behind the call that made it, at all members.
 Made* describe_communicator(uint64_t real);
-// Where they have agreed on its number before.
+// They have agreed on its number before.
 Made* describe_communicator(uint64_t real, uint64_t number);
 uint64_t fresh_number();
 uint64_t real_handler_of(abi::Handle<Class::comm> handle);
@@ -57,7 +57,7 @@ void set_own_handlers_again();
 void renew_communicators();
 // Gives a real communicator the name, hints and error handler that the descriptor has.
 void furnish(const CommunicatorMade& made, uint64_t real);
-// What the program changed of the two that MPI itself makes.
+// The two that MPI itself makes get what the program changed of them.
 void renew_own_communicators();
 
 }  // namespace backstay::mpi

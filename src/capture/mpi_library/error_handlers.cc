@@ -14,12 +14,12 @@ namespace backstay::mpi {
 
 namespace {
 
-// What a function of the program is called with.
+// A function of the program is called with these.
 template <Class Type>
 using Handler = void (*)(abi::Handle<Type>*, int*, ...);
 using RealHandler = void (*)(void*, int*, ...);
 
-// Of Open MPI's Fortran: the object is a number.
+// Open MPI's Fortran gives the object as a number.
 using FortranHandler = void (*)(int*, int*);
 
 template <Class Type>

@@ -1,4 +1,4 @@
-// Which descriptors are the lower half's (docs/protocol/lower-half.md, "Cuts and restarts"): a
+// The lower half's descriptors (docs/protocol/lower-half.md, "Cuts and restarts"): a
 // table of inodes by number, which the changed system calls of its libc keep. Any thread, with any
 // FS base.
 #pragma once
@@ -17,8 +17,8 @@ void forget(uint64_t number);
 bool has(uint64_t number, uint64_t inode);
 bool is_noted(int number);
 
-// What a launcher hands in, and only MPI or nobody uses: open sockets, pipes and the like above
-// standard error, but for `control`.
+// A launcher hands in open sockets, pipes and the like above standard error. Only MPI or nobody
+// uses them, but for `control`.
 void note_handed_in(long control);
 // The same as a text, for the boot program that replaces this one.
 void list(Text& numbers);

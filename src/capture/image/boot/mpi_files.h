@@ -27,7 +27,7 @@ bool have(const char* soname);
 // An image's notes: the file of the real MPI, and of the launcher's.
 void add_notes(Text& notes);
 void take_notes(const Tables& tables);
-// What the program opens from now on is another library than the one that the lower half uses.
+// The lower half uses another library than those that the program opens from now on.
 void end_search();
 // Chooses the file that the lower half opens where the launcher is of the same MPI, notes it for
 // the image, and returns it: the one that the loader has found or the image names. It is the
