@@ -80,6 +80,9 @@ class Demo:
         }
         if os.geteuid() == 0:  # Open MPI wants to be asked twice
             settings |= {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
+        if "BACKSTAY_STRATEGY_NAME" in os.environ:  # the ranks write by themselves
+            settings["BACKSTAY_DURABLE_DIR"] = self.folder / "shared"
+            settings["BACKSTAY_DURABLE_DIR"].mkdir(exist_ok=True)
         return dict(os.environ) | {name: str(value) for name, value in settings.items()}
 
     def command(self, name: str) -> list[str]:

@@ -28,6 +28,14 @@ struct Config {
     std::uint64_t rate_limit_mib_s = 0;  // 0: none
     double stop_timeout_s = 60;          // an agent that is asked to end
   } durable;
+  struct Strategy {              // how ranks write versions where no agent runs
+    std::string name = "agent";  // agent, file_per_process, collective, writers
+    std::uint32_t files = 0;     // of a version; 0: one a rank, one, or one a writer
+    std::uint32_t ranks_per_writer = 64;
+    std::uint32_t buffer_mib = 64;  // of each rank that writes
+    std::uint32_t align_kib = 0;    // 0: the file system's block
+    std::string hints;              // of MPI-IO: "key=value;key=value"
+  } strategy;
   struct Drain {                  // with several nodes
     std::uint32_t nodes_max = 0;  // that copy to the durable directory at once; 0: all
   } drain;
@@ -85,6 +93,9 @@ struct Config {
     double hang_timeout_s = 60;  // an agent that is silent for this long has hung; 0: never
   } agent;
 };
+
+// Whether agents keep the job's versions; else its ranks do, in durable.dir.
+inline bool uses_agents(const Config& config) { return config.strategy.name == "agent"; }
 
 struct ConfigKey {
   std::string name;         // "storage.keep"

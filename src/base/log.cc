@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "base/notice.h"
 
 namespace backstay {
 
@@ -22,6 +23,14 @@ static Status check_place(const std::string& path) {
                "open the log " + path +
                    ": it is a socket, or a pipe that no process reads; set agent.log_file to "
                    "another path");
+}
+
+static void log_notice(Weight weight, const std::string& text) {
+  switch (weight) {
+    case Weight::info: return spdlog::info(text);
+    case Weight::warn: return spdlog::warn(text);
+    case Weight::error: return spdlog::error(text);
+  }
 }
 
 Status open_log(const std::string& path, const std::string& level) {
@@ -43,6 +52,7 @@ Status open_log(const std::string& path, const std::string& level) {
     logger->set_level(spdlog::level::from_str(level));
     logger->flush_on(spdlog::level::trace);  // a process may be killed at any time
     spdlog::set_default_logger(logger);
+    take_notice.store(&log_notice);
   } catch (const std::exception& failure) {
     return Error(Code::io, "open the log " + path + ": " + failure.what());
   }

@@ -15,7 +15,7 @@
 #include "client/group.h"
 #include "client/launcher.h"
 #include "client/listed_codes.h"
-#include "client/session.h"
+#include "client/program_session.h"
 #include "client/signals.h"
 #include "client/stream_session.h"
 
@@ -28,7 +28,7 @@ using backstay::client::as_listed;
 using backstay::client::Call;
 using backstay::client::Endable;
 using backstay::client::Group;
-using backstay::client::Session;
+using backstay::client::ProgramSession;
 using backstay::client::StreamSession;
 
 struct NamedCode {
@@ -77,7 +77,7 @@ static_assert(BACKSTAY_LOCAL == static_cast<int>(backstay::Level::local));
 static_assert(BACKSTAY_COMPLEX128 == static_cast<int>(backstay::format::ElementType::c128));
 
 // The process's session. Never freed at exit: the program may be in the middle of anything then.
-std::atomic<Session*> the_session{nullptr};
+std::atomic<ProgramSession*> the_session{nullptr};
 std::atomic<bool> left_to_parent{false};  // a session that a fork() took this process out of
 Group* the_group = nullptr;               // released after the session ended; guarded by `busy`
 std::atomic<bool> busy{false};
@@ -92,7 +92,7 @@ int fail(const Error& error) {
 // its connection, or the agent would take the parent for alive. Only what is allowed after fork().
 void leave_session_to_parent() {
   backstay::client::unwatch_signals();
-  Session* session = the_session.exchange(nullptr);
+  ProgramSession* session = the_session.exchange(nullptr);
   if (session != nullptr) {
     session->leave_silently();
     left_to_parent.store(true);
@@ -102,7 +102,7 @@ void leave_session_to_parent() {
 }
 
 // `all_do`: release(), which may be collective, is called by all ranks.
-void end(Session& session, bool all_do) {
+void end(ProgramSession& session, bool all_do) {
   backstay::client::unwatch_signals();
   the_session.store(nullptr, std::memory_order_release);
   delete &session;
@@ -151,7 +151,7 @@ int guarded(Call call, Body&& body) noexcept {
 template <typename Body>
 int with_session(Call call, Body&& body) noexcept {
   return guarded(call, [&]() -> Status {
-    Session* session = the_session.load(std::memory_order_acquire);
+    ProgramSession* session = the_session.load(std::memory_order_acquire);
     if (session != nullptr) return body(*session);
     if (!left_to_parent.load()) return Error(Code::state, "call backstay_init first");
     return Error(Code::state,
@@ -160,11 +160,19 @@ int with_session(Call call, Body&& body) noexcept {
   });
 }
 
+template <typename Body>
+int with_streams(Call call, Body&& body) noexcept {
+  return with_session(call, [&](ProgramSession& session) -> Status {
+    BACKSTAY_ASSIGN(StreamSession streams, session.streams());
+    return body(streams);
+  });
+}
+
 Status start(const Group& group, const char* config) {
   if (the_session.load() != nullptr) {
     return Error(Code::state, "the session was started already: call backstay_finalize first");
   }
-  BACKSTAY_ASSIGN(auto session, Session::start(group, config));
+  BACKSTAY_ASSIGN(auto session, backstay::client::make_session(group, config));
   the_group = new Group(group);
   static const int at_fork = ::pthread_atfork(nullptr, nullptr, &leave_session_to_parent);
   (void)at_fork;  // without memory for it, forked children keep the connection
@@ -205,19 +213,20 @@ int backstay_protect(const char* name, void* data, uint64_t count, backstay_type
 
 int backstay_protect_array(const char* name, void* data, const backstay_array* array,
                            backstay_type type) {
-  return with_session(Call::protect_array,
-                      [&](Session& session) { return session.protect(name, data, array, type); });
+  return with_session(Call::protect_array, [&](ProgramSession& session) {
+    return session.protect(name, data, array, type);
+  });
 }
 
 int backstay_unprotect(const char* name) {
-  return with_session(Call::unprotect, [&](Session& session) -> Status {
+  return with_session(Call::unprotect, [&](ProgramSession& session) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: which region?");
     return session.unprotect(name);
   });
 }
 
 int backstay_due(void) {
-  Session* session = the_session.load(std::memory_order_acquire);
+  ProgramSession* session = the_session.load(std::memory_order_acquire);
   if (session == nullptr) return 0;
   try {
     return session->due() ? 1 : 0;
@@ -227,13 +236,13 @@ int backstay_due(void) {
 }
 
 int backstay_stop_requested(void) {
-  const Session* session = the_session.load(std::memory_order_acquire);
+  const ProgramSession* session = the_session.load(std::memory_order_acquire);
   return session != nullptr && session->stop_requested() ? 1 : 0;
 }
 
 int backstay_checkpoint(void) {
   bool strict = false;
-  const int code = with_session(Call::checkpoint, [&](Session& session) {
+  const int code = with_session(Call::checkpoint, [&](ProgramSession& session) {
     strict = session.config().checkpoint.strict;
     const Endable endable(2);
     return session.checkpoint();
@@ -243,12 +252,12 @@ int backstay_checkpoint(void) {
 }
 
 uint64_t backstay_version(void) {
-  const Session* session = the_session.load(std::memory_order_acquire);
+  const ProgramSession* session = the_session.load(std::memory_order_acquire);
   return session == nullptr ? 0 : session->version();
 }
 
 int backstay_test(uint64_t version, backstay_level* level) {
-  return with_session(Call::test, [&](Session& session) -> Status {
+  return with_session(Call::test, [&](ProgramSession& session) -> Status {
     if (level == nullptr)
       return Error(Code::null, "level is NULL: give the address of a backstay_level");
     backstay::Level reached = backstay::Level::none;
@@ -259,7 +268,7 @@ int backstay_test(uint64_t version, backstay_level* level) {
 }
 
 int backstay_wait(uint64_t version, backstay_level level, double timeout_s) {
-  return with_session(Call::wait, [&](Session& session) -> Status {
+  return with_session(Call::wait, [&](ProgramSession& session) -> Status {
     if (level < BACKSTAY_CAPTURED || level > BACKSTAY_DURABLE) {
       return Error(Code::invalid, "level must be one of backstay_level");
     }
@@ -269,7 +278,7 @@ int backstay_wait(uint64_t version, backstay_level level, double timeout_s) {
 }
 
 int backstay_restart(uint64_t* version) {
-  return with_session(Call::restart, [&](Session& session) -> Status {
+  return with_session(Call::restart, [&](ProgramSession& session) -> Status {
     const Endable endable(1);  // there is nothing to save before it
     BACKSTAY_ASSIGN(const auto restarted, session.restart());
     if (version != nullptr) *version = restarted;
@@ -278,7 +287,7 @@ int backstay_restart(uint64_t* version) {
 }
 
 int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes) {
-  return with_session(Call::read_region, [&](Session& session) -> Status {
+  return with_session(Call::read_region, [&](ProgramSession& session) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: which region?");
     if (data == nullptr && bytes != 0)
       return Error(Code::null, "data is NULL: give as many bytes of memory as you ask for");
@@ -289,7 +298,7 @@ int backstay_read_region(uint64_t version, const char* name, void* data, size_t 
 }
 
 int backstay_route_file(const char* name, char* path, size_t path_bytes) {
-  return with_session(Call::route_file, [&](Session& session) -> Status {
+  return with_session(Call::route_file, [&](ProgramSession& session) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: give the file's name");
     if (path == nullptr) return Error(Code::null, "path is NULL: give memory for the path");
     BACKSTAY_ASSIGN(const std::string routed, session.route_file(name, path_bytes));
@@ -300,45 +309,45 @@ int backstay_route_file(const char* name, char* path, size_t path_bytes) {
 }
 
 int backstay_stream_open(const char* name, backstay_stream* stream) {
-  return with_session(Call::stream_open, [&](Session& session) -> Status {
+  return with_streams(Call::stream_open, [&](StreamSession& streams) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: give the stream a name");
     if (stream == nullptr)
       return Error(Code::null, "stream is NULL: give the address of a backstay_stream");
-    BACKSTAY_ASSIGN(*stream, StreamSession(session).open(name));
+    BACKSTAY_ASSIGN(*stream, streams.open(name));
     return {};
   });
 }
 
 int backstay_stream_write(backstay_stream stream, const void* data, size_t bytes) {
-  return with_session(Call::stream_write, [&](Session& session) -> Status {
+  return with_streams(Call::stream_write, [&](StreamSession& streams) -> Status {
     if (data == nullptr && bytes != 0)
       return Error(Code::null, "data is NULL: give as many bytes of memory as are to be written");
     const Endable endable(2);
-    return StreamSession(session).write(stream, data, bytes);
+    return streams.write(stream, data, bytes);
   });
 }
 
 int backstay_stream_close(backstay_stream stream) {
-  return with_session(Call::stream_close,
-                      [&](Session& session) { return StreamSession(session).close(stream); });
+  return with_streams(Call::stream_close,
+                      [&](StreamSession& streams) { return streams.close(stream); });
 }
 
 int backstay_stream_count(uint64_t version, uint64_t* count) {
-  return with_session(Call::stream_count, [&](Session& session) -> Status {
+  return with_streams(Call::stream_count, [&](StreamSession& streams) -> Status {
     if (count == nullptr) return Error(Code::null, "count is NULL: give the address of a number");
     const Endable endable(2);
-    BACKSTAY_ASSIGN(*count, StreamSession(session).count(version));
+    BACKSTAY_ASSIGN(*count, streams.count(version));
     return {};
   });
 }
 
 int backstay_stream_at(uint64_t version, uint64_t index, char* name, size_t name_bytes,
                        uint64_t* bytes) {
-  return with_session(Call::stream_at, [&](Session& session) -> Status {
+  return with_streams(Call::stream_at, [&](StreamSession& streams) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: give memory for the name");
     if (bytes == nullptr) return Error(Code::null, "bytes is NULL: give the address of a number");
     const Endable endable(2);
-    BACKSTAY_ASSIGN(const auto stream, StreamSession(session).at(version, index));
+    BACKSTAY_ASSIGN(const auto stream, streams.at(version, index));
     if (stream.name.size() >= name_bytes)
       return Error(Code::too_large, "name has too little room: BACKSTAY_NAME_MAX + 1 is enough");
     stream.name.copy(name, stream.name.size());
@@ -349,28 +358,28 @@ int backstay_stream_at(uint64_t version, uint64_t index, char* name, size_t name
 }
 
 int backstay_stream_bytes(uint64_t version, const char* name, uint64_t* bytes) {
-  return with_session(Call::stream_bytes, [&](Session& session) -> Status {
+  return with_streams(Call::stream_bytes, [&](StreamSession& streams) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: which stream?");
     if (bytes == nullptr) return Error(Code::null, "bytes is NULL: give the address of a number");
     const Endable endable(2);
-    BACKSTAY_ASSIGN(*bytes, StreamSession(session).bytes(version, name));
+    BACKSTAY_ASSIGN(*bytes, streams.bytes(version, name));
     return {};
   });
 }
 
 int backstay_stream_read(uint64_t version, const char* name, uint64_t offset, void* data,
                          size_t bytes) {
-  return with_session(Call::stream_read, [&](Session& session) -> Status {
+  return with_streams(Call::stream_read, [&](StreamSession& streams) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: which stream?");
     if (data == nullptr && bytes != 0)
       return Error(Code::null, "data is NULL: give as many bytes of memory as you ask for");
     const Endable endable(2);
-    return StreamSession(session).read(version, name, offset, data, bytes);
+    return streams.read(version, name, offset, data, bytes);
   });
 }
 
 int backstay_finalize(void) {
-  return with_session(Call::finalize, [&](Session& session) -> Status {
+  return with_session(Call::finalize, [&](ProgramSession& session) -> Status {
     const Endable endable(2);
     Status outcome = session.finish();
     end(session, /*all_do=*/true);
@@ -379,7 +388,7 @@ int backstay_finalize(void) {
 }
 
 int backstay_abandon(void) {
-  return with_session(Call::abandon, [&](Session& session) -> Status {
+  return with_session(Call::abandon, [&](ProgramSession& session) -> Status {
     const Endable endable(2);
     session.leave_silently();
     end(session, /*all_do=*/false);

@@ -10,40 +10,13 @@
 
 namespace backstay::client {
 
-namespace {
-// The table of some hundred regions, and the footer.
-constexpr std::uint64_t tail_bytes_usual = 64 * 1024;
-}  // namespace
-
-Result<format::Table> Fetch::table() {
-  BACKSTAY_ASSIGN(Buffer tail, last(tail_bytes_usual));
-  if (tail.size() < format::object_footer_bytes) {
-    return Error(Code::corrupt, "the object is shorter than its footer");
-  }
-  BACKSTAY_ASSIGN(
-      const format::Footer footer,
-      format::decode_footer(Bytes(tail).last(format::object_footer_bytes), object_bytes_));
-  const std::uint64_t needed = footer.table_bytes + format::object_footer_bytes;
-  if (needed > tail.size()) {
-    BACKSTAY_ASSIGN(tail, last(needed));
-  }
-  return format::decode_table(Bytes(tail).last(needed).first(footer.table_bytes), footer);
-}
-
-Result<Buffer> Fetch::last(std::uint64_t bytes) {
+Result<ObjectReader::Last> Fetch::last(std::uint64_t bytes) {
   take_ = [this](std::uint64_t offset, Bytes piece) {
     std::memcpy(tail_.data() + (offset - begin_), piece.data(), piece.size());
     return Status();
   };
   BACKSTAY_TRY(run({version_, rank_, 0, bytes, true, run_}));
-  return std::move(tail_);
-}
-
-Status Fetch::range(std::uint64_t begin, std::span<std::byte> to) {
-  return range(begin, to.size(), [to, begin](std::uint64_t offset, Bytes piece) {
-    std::memcpy(to.data() + (offset - begin), piece.data(), piece.size());
-    return Status();
-  });
+  return Last{std::move(tail_), object_bytes_};
 }
 
 Status Fetch::range(std::uint64_t begin, std::uint64_t bytes, Take take) {

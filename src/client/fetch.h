@@ -6,35 +6,28 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <span>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
 #include "client/connection.h"
-#include "format/object.h"
+#include "client/object_reader.h"
 
 namespace backstay::client {
 
-class Fetch {
+class Fetch final : public ObjectReader {
  public:
   // `run`: the one that saved the version; 0: any.
   Fetch(Connection& agent, VersionNumber version, Rank rank, RunId run = 0)
       : agent_(agent), version_(version), rank_(rank), run_(run) {}
 
-  // The table of the object's regions. Errors of all: not_found, corrupt, agent_lost, protocol ...
-  Result<format::Table> table();
-  // Precondition of both: the range lies within the object.
-  Status range(std::uint64_t begin, std::span<std::byte> to);
-  // Pieces of the range, in any order, each with a good checksum; some come again after a passing
-  // error. An error of `take` ends the fetch with it.
-  using Take = std::function<Status(std::uint64_t object_offset, Bytes piece)>;
-  Status range(std::uint64_t begin, std::uint64_t bytes, Take take);
+  using ObjectReader::range;
+  Status range(std::uint64_t begin, std::uint64_t bytes, Take take) override;
 
  private:
-  Result<Buffer> last(std::uint64_t bytes);
+  Result<Last> last(std::uint64_t bytes) override;
   Status run(const wire::Fetch& what);
   Status on(const wire::Plan& plan, const wire::Fetch& what);
   Status on(const wire::Chunks& chunks);
@@ -53,6 +46,22 @@ class Fetch {
   Take take_;
   Buffer tail_;  // the range's memory, if its length is known only with the plan
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;  // begin and end in the object
+};
+
+// The objects of a version that the agent can bring. `run`: as of a Fetch.
+class AgentObjects final : public SavedObjects {
+ public:
+  AgentObjects(Connection& agent, VersionNumber version, RunId run = 0)
+      : agent_(agent), version_(version), run_(run) {}
+  std::unique_ptr<ObjectReader> of(Rank rank) override {
+    return std::make_unique<Fetch>(agent_, version_, rank, run_);
+  }
+  std::uint64_t piece_bytes() const override { return agent_.buffer_bytes(); }
+
+ private:
+  Connection& agent_;
+  const VersionNumber version_;
+  const RunId run_;
 };
 
 }  // namespace backstay::client

@@ -71,6 +71,12 @@ void for_each(Settings& config, Each&& each) {
   each(config.protect.replicas);
   each(config.protect.parity);
   each(config.protect.rate_limit_mib_s);
+  each(config.strategy.name);
+  each(config.strategy.files);
+  each(config.strategy.ranks_per_writer);
+  each(config.strategy.buffer_mib);
+  each(config.strategy.align_kib);
+  each(config.strategy.hints);
 }
 
 }  // namespace

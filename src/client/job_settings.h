@@ -10,8 +10,8 @@
 
 namespace backstay::client {
 
-// Collective. Sets in `config`: checkpoint, durable except stop_timeout_s, drain, storage.keep, and
-// the number and rate of copies in protect.
+// Collective. Sets in `config`: checkpoint, durable except stop_timeout_s, drain, storage.keep,
+// strategy, and the number and rate of copies in protect.
 Status take_settings_of_rank_0(const Group& group, Config& config);
 
 }  // namespace backstay::client

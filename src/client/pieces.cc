@@ -5,33 +5,28 @@
 
 namespace backstay::client {
 
-void Pieces::add(Rank from, std::uint64_t begin, std::uint64_t bytes, Fetch::Take take) {
+void Pieces::add(Rank from, std::uint64_t begin, std::uint64_t bytes, ObjectReader::Take take) {
   if (bytes > 0) objects_[from][begin] = {begin + bytes, std::move(take)};
 }
 
-Status Pieces::verify(Connection& agent, VersionNumber version, RunId run) const {
-  return read(agent, version, run, /*take=*/false);
-}
+Status Pieces::verify(SavedObjects& saved) const { return read(saved, /*take=*/false); }
 
-Status Pieces::take(Connection& agent, VersionNumber version, RunId run) const {
-  return read(agent, version, run, /*take=*/true);
-}
+Status Pieces::take(SavedObjects& saved) const { return read(saved, /*take=*/true); }
 
 // A gap shorter than a buffer costs at most the one chunk that may lie inside of it.
-Status Pieces::read(Connection& agent, VersionNumber version, RunId run, bool take) const {
-  const Fetch::Take only_verify = [](std::uint64_t, Bytes) { return Status(); };
+Status Pieces::read(SavedObjects& saved, bool take) const {
+  const ObjectReader::Take only_verify = [](std::uint64_t, Bytes) { return Status(); };
   for (const auto& [rank, object] : objects_) {
-    const Fetch::Take all = [&pieces = object](std::uint64_t offset, Bytes bytes) {
+    const ObjectReader::Take all = [&pieces = object](std::uint64_t offset, Bytes bytes) {
       return hand_out(pieces, offset, bytes);
     };
     for (auto piece = object.begin(); piece != object.end();) {
       const std::uint64_t begin = piece->first;
       std::uint64_t end = piece->second.end;
-      for (++piece; piece != object.end() && piece->first < end + agent.buffer_bytes(); ++piece) {
+      for (++piece; piece != object.end() && piece->first < end + saved.piece_bytes(); ++piece) {
         end = piece->second.end;
       }
-      BACKSTAY_TRY(
-          Fetch(agent, version, rank, run).range(begin, end - begin, take ? all : only_verify));
+      BACKSTAY_TRY(saved.of(rank)->range(begin, end - begin, take ? all : only_verify));
     }
   }
   return {};

@@ -40,15 +40,14 @@ Status place_runs(const CommonRuns& runs, const Place& to, std::uint64_t offset,
 
 }  // namespace
 
-Redistribution::Redistribution(const Group& group, Connection& agent, const Regions& regions,
-                               const Origin& origin, VersionNumber version, RunId run,
+Redistribution::Redistribution(const Group& group, SavedObjects& saved, const Regions& regions,
+                               const Origin& origin, VersionNumber version,
                                std::uint32_t saved_ranks)
     : group_(group),
-      agent_(agent),
+      saved_(saved),
       regions_(regions),
       origin_(origin),
       version_(version),
-      run_(run),
       saved_ranks_(saved_ranks) {}
 
 Status Redistribution::run(bool& touched) {
@@ -56,10 +55,10 @@ Status Redistribution::run(bool& touched) {
   BACKSTAY_TRY(group_.agree(plan()));
   BACKSTAY_TRY(group_.agree(group_.rank() == 0 ? compare_copies() : Status()));
   failpoint("redistribute.verify");
-  BACKSTAY_TRY(group_.agree(needed_.verify(agent_, version_, run_)));
+  BACKSTAY_TRY(group_.agree(needed_.verify(saved_)));
   failpoint("redistribute.take");
   touched = true;
-  return group_.agree(needed_.take(agent_, version_, run_));
+  return group_.agree(needed_.take(saved_));
 }
 
 // --- tables --------------------------------------------------------------------------------------
@@ -68,7 +67,7 @@ Status Redistribution::run(bool& touched) {
 Result<Buffer> Redistribution::read_tables() {
   ByteWriter all;
   for (Rank rank = 0; rank < saved_ranks_; ++rank) {
-    BACKSTAY_ASSIGN(format::Table table, Fetch(agent_, version_, rank, run_).table());
+    BACKSTAY_ASSIGN(format::Table table, saved_.of(rank)->table());
     const std::uint64_t begin = format::lay_out(table.regions);
     const Buffer tail = format::encode_tail(table.regions, begin, table.notes);
     all.put(begin);
@@ -242,7 +241,7 @@ Status Redistribution::plan_copy(const ProtectedRegion& present) {
 
 // Compares in parts, as rank 0 holds a copy of each part.
 Status Redistribution::compare_copies() {
-  const std::uint64_t bytes_max = std::uint64_t{compared_buffers} * agent_.buffer_bytes();
+  const std::uint64_t bytes_max = std::uint64_t{compared_buffers} * saved_.piece_bytes();
   std::vector<Cut> cuts;
   std::uint64_t bytes = 0;
   for (const auto& [age, present] : regions_.all()) {
@@ -276,7 +275,7 @@ Status Redistribution::compare(const std::vector<Cut>& cuts) {
         return Status();
       });
     }
-    BACKSTAY_TRY(saved.take(agent_, version_, run_));
+    BACKSTAY_TRY(saved.take(saved_));
     if (differs == nullptr) continue;
     return refusal(
         fmt::format("ranks 0 and {} saved different contents of region '{}', which has "

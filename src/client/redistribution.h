@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "client/connection.h"
 #include "client/group.h"
+#include "client/object_reader.h"
 #include "client/origin.h"
 #include "client/pieces.h"
 #include "client/regions.h"
@@ -29,9 +29,9 @@ namespace backstay::client {
 
 class Redistribution {
  public:
-  // `saved_ranks` saved the version, in the run `run` (0: any). All arguments outlive this.
-  Redistribution(const Group& group, Connection& agent, const Regions& regions,
-                 const Origin& origin, VersionNumber version, RunId run, std::uint32_t saved_ranks);
+  // `saved_ranks` saved the version. All arguments outlive this.
+  Redistribution(const Group& group, SavedObjects& saved, const Regions& regions,
+                 const Origin& origin, VersionNumber version, std::uint32_t saved_ranks);
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
   // Errors: as Origin::check(); rank_count (names the region, and what to do), corrupt, io,
@@ -63,11 +63,10 @@ class Redistribution {
   Error refusal(const std::string& what) const;
 
   const Group& group_;
-  Connection& agent_;
+  SavedObjects& saved_;
   const Regions& regions_;
   const Origin& origin_;
   const VersionNumber version_;
-  const RunId run_;
   const std::uint32_t saved_ranks_;
   std::vector<Table> tables_;  // by saved rank
   Pieces needed_;              // by this rank

@@ -5,12 +5,12 @@
 #include <string>
 
 #include "base/result.h"
-#include "client/fetch.h"
+#include "client/object_reader.h"
 
 namespace backstay::client {
 
 // A failure leaves `data` untouched. Errors: not_found, mismatch (another size), too_large, and
-// those of a fetch.
-Status fetch_region(Fetch& fetch, const std::string& name, void* data, std::size_t bytes);
+// those of the reading.
+Status fetch_region(ObjectReader& object, const std::string& name, void* data, std::size_t bytes);
 
 }  // namespace backstay::client

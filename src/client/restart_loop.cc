@@ -25,7 +25,44 @@ Code more_passing(Code one, Code other) {
   return other;
 }
 
+// A program that begins afresh needs no older version, so what is wrong with these is no error to
+// it.
+bool is_of_versions(Code code) {
+  return is_damage(code) || code == Code::lost || code == Code::io || code == Code::mismatch ||
+         code == Code::rank_count;
+}
+
+// What helps where no version can be brought back. `backstay run` may not have started the program.
+Error with_advice(const Error& why, const std::string& job) {
+  const bool can_be_read_again = is_damage(why.code()) || why.code() == Code::io;
+  if (!can_be_read_again && why.code() != Code::lost) return why;
+  return {why.code(),
+          fmt::format("{}; {}`backstay run --fresh` starts from the beginning, and so does another "
+                      "job name (BACKSTAY_JOB=NAME)",
+                      why.message(),
+                      can_be_read_again
+                          ? fmt::format("`backstay verify {}` reads what is there again, ", job)
+                          : "")};
+}
+
 }  // namespace
+
+Error as_told(const Error& why, const Origin& origin, const std::string& job, bool touched) {
+  if (origin.begins_afresh() && is_of_versions(why.code())) return {Code::none, why.message()};
+  return touched ? why : with_advice(why, job);
+}
+
+void tell_finished(const std::string& job, VersionNumber version) {
+  tell_user(
+      fmt::format("job {0} had finished; it goes on from version {1} (to start afresh: "
+                  "`backstay run --fresh`, or `backstay rm {0} --all` before)",
+                  job, version));
+}
+
+Error of_undefined_regions(const Error& why) {
+  return {Code::io,
+          "the regions are in an undefined state and the program must not go on: " + why.message()};
+}
 
 Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks) {
   return {Code::mismatch,
@@ -88,14 +125,13 @@ Error RestartLoop::with_others(const Error& why) const {
 // begin again as if there were no version.
 Result<VersionNumber> RestartLoop::none_left(bool& touched) {
   if (skipped_) return with_others(*skipped_);
-  if (group_.nodes() > 1 && plan_.from != 0) {
+  if (saved_.ranks_agree() && plan_.from != 0) {
     return Error(Code::mismatch, fmt::format("there is no version {}; `backstay ls` lists those "
                                              "that there are",
                                              plan_.from));
   }
-  if (group_.nodes() > 1) return Error(Code::none, "no version of this job exists yet");
-  Restore attempt(agent_, plan_.target());
-  const RestoreOutcome outcome = attempt.run(wire::Restart{plan_.from});
+  if (saved_.ranks_agree()) return Error(Code::none, "no version of this job exists yet");
+  const RestoreOutcome outcome = saved_.restore(plan_.target(), plan_.from, 0, {});
   const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
   if (agreed.ok()) {  // the agent has come to know of one since it was asked
     BACKSTAY_TRY(make_ready(/*may_be_base=*/false));
@@ -113,6 +149,7 @@ Result<VersionNumber> RestartLoop::none_left(bool& touched) {
 void RestartLoop::skip(const Version& version, const Error& why) {
   const std::string text = fmt::format("version {} skipped: {}", version.number, why.message());
   if (group_.rank() == 0) tell_user(text);
+  saved_.skipped(version.number, why);
   // An agent knows of the version, so a part that no node has any more was lost with other nodes.
   const Code code = why.code() == Code::not_found ? Code::lost : why.code();
   skipped_ = skipped_
@@ -123,8 +160,7 @@ void RestartLoop::skip(const Version& version, const Error& why) {
 // The greatest of all ranks' offers. A number of 64 bits is compared in two halves, as the group's
 // numbers are signed.
 Result<std::optional<RestartLoop::Version>> RestartLoop::newest_below(const Version& below) {
-  const auto mine = ask<wire::Candidate>(agent_, wire::Candidates{below.number, below.run},
-                                         [](const wire::Candidate&) { return true; });
+  const auto mine = saved_.newest_below(below.number, below.run);
   BACKSTAY_TRY(group_.agree(mine.ok() ? Status() : Status(mine.error())));
   // An agent offers no more than the number of a version that it knows to be damaged.
   BACKSTAY_ASSIGN(const std::int64_t number,
@@ -169,12 +205,12 @@ Status RestartLoop::take(const Version& version, bool& touched) {
 }
 
 Status RestartLoop::restore(const Version& version, bool& touched) {
-  const bool several = group_.nodes() > 1;
-  const Restore::Agree agree = [this](const Status& mine) { return group_.agree(mine); };
-  Restore attempt(agent_, plan_.target(), several ? agree : Restore::Agree());
-  const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, version.run});
+  const bool agree = saved_.ranks_agree();
+  const Restore::Agree ask_all = [this](const Status& mine) { return group_.agree(mine); };
+  const RestoreOutcome outcome = saved_.restore(plan_.target(), version.number, version.run,
+                                                agree ? ask_all : Restore::Agree());
   if (!outcome.agreed.ok()) return outcome.agreed;
-  agreed_ = several;
+  agreed_ = agree;
   const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);
   if (complete.ok()) {
     BACKSTAY_ASSIGN(const std::int64_t all, group_.minimum(outcome.may_be_base ? 1 : 0));

@@ -1,24 +1,26 @@
 // A restart (docs/protocol/agent.md, "On several nodes"): the newest version that all ranks can
 // have. Collective.
 //
-//   1. Every rank asks its agent for the newest version that it can offer; the greatest of all is
-//      tried.
-//   2. Every rank asks its agent for that one, and verifies. All agree, once: the ranks keep it
+//   1. Every rank asks for the newest version that can be offered; the greatest of all is tried.
+//   2. Every rank asks for that one, and verifies. All agree, once: the ranks keep it
 //      only if every rank of every node has verified everything. If another number of ranks saved
 //      it, they redistribute it, where it is made of regions.
 //   3. A rank that cannot have its object says why; all skip the version and go on with the next
 //      older one.
 // So no rank's regions change before all have agreed. On one node the agent sees to that: it
 // delivers once all of its ranks have verified everything.
+//
+// SavedVersions is asked: the agent (agent_versions.h), or the files (src/strategy).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "base/result.h"
-#include "client/connection.h"
 #include "client/group.h"
+#include "client/origin.h"
 #include "client/restore.h"
 
 namespace backstay::client {
@@ -42,14 +44,46 @@ struct RestartPlan {
   bool names_version = false;
 };
 
+// The versions that one rank can have.
+class SavedVersions {
+ public:
+  virtual ~SavedVersions() = default;
+  struct Offer {
+    VersionNumber version = 0;  // 0: there is none
+    RunId run = 0;
+    std::uint32_t saved_ranks = 0;
+    // Not ok: why the version cannot be had; of none: Code::none, or why that is not known.
+    Code code = Code::ok;
+    std::string message = {};
+  };
+  // The newest below this one; of all where `version` is 0.
+  virtual Result<Offer> newest_below(VersionNumber version, RunId run) = 0;
+  // Whether the ranks of the job agree before anything is kept; else the agent of their one node
+  // sees to that.
+  virtual bool ranks_agree() const = 0;
+  // `agree`: called exactly once, where the ranks agree. `version` 0: the newest.
+  virtual RestoreOutcome restore(ObjectTarget& target, VersionNumber version, RunId run,
+                                 const Restore::Agree& agree) = 0;
+  // All ranks have skipped a version.
+  virtual void skipped(VersionNumber /*version*/, const Error& /*why*/) {}
+};
+
+// The error of a restart as the program gets it: none for one that begins afresh and needs no
+// version, else with the advice that helps.
+Error as_told(const Error& why, const Origin& origin, const std::string& job, bool touched);
+// Tells the user that the program begins again what an earlier run has finished.
+void tell_finished(const std::string& job, VersionNumber version);
+// The error where `touched` regions are neither what they were nor a version.
+Error of_undefined_regions(const Error& why);
+
 // The error of one that cannot be redistributed.
 Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks);
 
 class RestartLoop {
  public:
   // All arguments outlive this.
-  RestartLoop(const Group& group, Connection& agent, const RestartPlan& plan)
-      : group_(group), agent_(agent), plan_(plan) {}
+  RestartLoop(const Group& group, SavedVersions& saved, const RestartPlan& plan)
+      : group_(group), saved_(saved), plan_(plan) {}
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
   // Errors: none (there is no version), corrupt, format, lost, io (of none that there is; says why
@@ -80,7 +114,7 @@ class RestartLoop {
   void skip(const Version& version, const Error& why);
 
   const Group& group_;
-  Connection& agent_;
+  SavedVersions& saved_;
   const RestartPlan& plan_;
   RunId saved_by_ = 0;
   bool may_be_base_ = false;

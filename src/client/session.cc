@@ -17,8 +17,6 @@
 #include "base/tell.h"
 #include "client/capture.h"
 #include "client/device_memory.h"
-#include "client/fewer_nodes.h"
-#include "client/job_settings.h"
 #include "client/neighbours.h"
 #include "client/node_settings.h"
 #include "client/other_settings.h"
@@ -65,60 +63,29 @@ constexpr const char* the_next_call_tries =
     "is left; agent.log "
     "beside the socket may say why";
 
-// BACKSTAY_LAUNCH: 8 hexadecimal digits (base/ids.h). 0: not set.
-Launch launch_in_environment() {
-  const char* text = std::getenv("BACKSTAY_LAUNCH");
-  return text == nullptr ? 0 : static_cast<Launch>(std::strtoul(text, nullptr, 16));
-}
-
 std::uint64_t inode_of(int memory) {
   struct stat status {};
   BACKSTAY_CHECK(::fstat(memory, &status) == 0);
   return status.st_ino;
 }
 
-RunId new_run() {
-  std::random_device device;
-  const Launch launch = launch_in_environment();
-  const RunId run = std::uint64_t{launch == 0 ? device() : launch} << 32 | device();
-  return run == 0 ? 1 : run;
-}
-
-struct Loaded {
-  Config config;
-  std::string file;
-  bool named = true;  // the user chose the job's name
-};
-
-Result<Loaded> load(const char* path) {
-  const auto as_config = [](const Error& error) { return Error(Code::config, error.message()); };
-  const auto file = find_config(path == nullptr ? "" : path);
-  if (!file.ok()) return as_config(file.error());
-  auto config = load_config(*file);
-  if (!config.ok()) return as_config(config.error());
-  const bool named = !config->job.name.empty();
-  if (!named) config->job.name = default_job_name();
-  const auto good = check_job_name(config->job.name);
-  if (!good.ok()) return as_config(good.error().context("job.name (BACKSTAY_JOB)"));
-  return Loaded{std::move(config).value(), *file, named};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* config,
                                                 Copier copier) {
-  auto loaded = load(config);
-  BACKSTAY_TRY(group.agree(loaded.ok() ? Status() : Status(loaded.error())));
-  if (!loaded.ok()) return loaded.error();  // cannot fail: agree() checked it
-  std::unique_ptr<Session> session(
-      new Session(group, std::move(loaded->config), loaded->file, copier));
-  session->warn_of_variables();
-  session->keep_what_is_possible();
-  BACKSTAY_TRY(take_settings_of_rank_0(session->group_, session->config_));
-  BACKSTAY_TRY(session->agree_on_job());
+  BACKSTAY_ASSIGN(JobStart job, begin_job(group, config));
+  if (uses_agents(job.config)) return start(group, std::move(job), copier);
+  return Error(Code::unsupported,
+               fmt::format("strategy.name = \"{}\" is for programs that call Backstay; whole "
+                           "processes are saved by agents: leave it out (BACKSTAY_STRATEGY_NAME)",
+                           job.config.strategy.name));
+}
+
+Result<std::unique_ptr<Session>> Session::start(const Group& group, JobStart job, Copier copier) {
+  std::unique_ptr<Session> session(new Session(group, std::move(job), copier));
+  BACKSTAY_TRY(session->introduce());
   BACKSTAY_TRY(
       check_node_settings(session->group_, session->config_, session->address_.socket_path));
-  BACKSTAY_ASSIGN(session->origin_, Origin::agree(group, session->config_, loaded->named));
   RunMark& mark = session->mark_.emplace(session->config_.storage.dir, session->config_.job.name,
                                          session->hello_.run);
   BACKSTAY_TRY(session->connect_at_start());  // an agent says more of another run that it knows
@@ -130,44 +97,23 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   return session;
 }
 
-Session::Session(const Group& group, Config config, const std::string& config_file, Copier copier)
+Session::Session(const Group& group, JobStart job, Copier copier)
     : group_(group),
       copier_(copier),
-      config_(std::move(config)),
-      address_(agent_address(config_, config_file)),
-      files_("") {}
+      config_(std::move(job.config)),
+      origin_(std::move(job.origin)),
+      address_(agent_address(config_, job.file)),
+      files_(config_.storage.dir + "/" + config_.job.name + "/files") {
+  hello_.run = job.run;
+}
 
 Session::~Session() {
   if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->pool().home);
 }
 
-// `backstay run` has said it already.
-void Session::warn_of_variables() const {
-  if (group_.rank() != 0 || std::getenv("BACKSTAY_ATTEMPT") != nullptr) return;
-  for (const std::string& warning : unknown_variables()) tell_user(warning);
-}
-
-// All ranks take rank 0's settings.
-void Session::keep_what_is_possible() {
-  if (group_.rank() != 0) return;
-  const std::string told =
-      keep_what_nodes_allow(config_.protect, group_.nodes(), std::getenv("BACKSTAY_ATTEMPT"));
-  if (!told.empty()) tell_user(told);
-}
-
-// The ranks of one job may be different programs in different folders: rank 0 decides.
-Status Session::agree_on_job() {
-  struct {
-    RunId run;
-    std::array<char, 104> job;
-  } shared{new_run(), {}};
-  std::memcpy(shared.job.data(), config_.job.name.data(), config_.job.name.size());
-  BACKSTAY_TRY(group_.broadcast(&shared, sizeof shared));
-  config_.job.name.assign(shared.job.data(), ::strnlen(shared.job.data(), shared.job.size()));
-  files_ = RoutedFiles(config_.storage.dir + "/" + config_.job.name + "/files");
+Status Session::introduce() {
   hello_.release = BACKSTAY_VERSION;
   hello_.job = config_.job.name;
-  hello_.run = shared.run;
   hello_.rank = static_cast<Rank>(group_.rank());
   hello_.ranks = static_cast<std::uint32_t>(group_.ranks());
   hello_.local_rank = static_cast<std::uint32_t>(group_.local_rank());
@@ -363,9 +309,7 @@ Result<VersionNumber> Session::restart_by(const BringBack& bring_back) {
     version = again.ok() ? bring_back(touched) : Result<VersionNumber>(again.error());
   }
   if (!version.ok() && touched) {
-    return Error(Code::io,
-                 "the regions are in an undefined state and the program must not go on: " +
-                     version.error().message());
+    return of_undefined_regions(version.error());
   }
   if (!version.ok() && version.error().code() == Code::not_found) {
     // An agent knows of a version, so a part that no node has any more was lost with other nodes.

@@ -24,7 +24,9 @@
 #include "client/due.h"
 #include "client/files.h"
 #include "client/group.h"
+#include "client/job_start.h"
 #include "client/origin.h"
+#include "client/program_session.h"
 #include "client/regions.h"
 #include "client/restart_loop.h"
 #include "client/restore.h"
@@ -38,41 +40,47 @@ namespace backstay::client {
 // once it is connected.
 enum class Copier { this_process, another };
 
-class Session {
+class Session final : public ProgramSession {
  public:
   // Collective. `config` may be NULL. On failure `group` is not released.
-  // Errors: config, agent_lost, protocol, busy, permission, long_path (of the socket).
+  // Errors: config, agent_lost, protocol, busy, permission, long_path (of the socket),
+  // unsupported (a strategy without agents is configured).
   static Result<std::unique_ptr<Session>> start(const Group& group, const char* config,
                                                 Copier copier = Copier::this_process);
-  ~Session();
+  // The same of a job that has begun.
+  static Result<std::unique_ptr<Session>> start(const Group& group, JobStart job,
+                                                Copier copier = Copier::this_process);
+  ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  Status protect(const char* name, void* data, const backstay_array* array, backstay_type type);
-  Status unprotect(const std::string& name) { return regions_.remove(name); }
-  Result<std::string> route_file(const std::string& name, std::size_t path_bytes) {
+  Status protect(const char* name, void* data, const backstay_array* array,
+                 backstay_type type) override;
+  Status unprotect(const std::string& name) override { return regions_.remove(name); }
+  Result<std::string> route_file(const std::string& name, std::size_t path_bytes) override {
     return files_.route(name, path_bytes);
   }
+  Result<StreamSession> streams() override;
 
-  bool due() { return due_->call(); }  // collective
-  bool stop_requested() const { return due_->stop_requested(); }
-  Status checkpoint();              // collective
-  Result<VersionNumber> restart();  // collective
-  // Collective; waits for local if configured, then says goodbye. `silently`: it says none, as the
-  // job has not ended by itself.
-  Status finish(bool silently = false);
-  // Only closes a descriptor: the child of a fork, abandon.
-  void leave_silently() {
+  bool due() override { return due_->call(); }
+  bool stop_requested() const override { return due_->stop_requested(); }
+  Status checkpoint() override;
+  Result<VersionNumber> restart() override;
+  // Waits for local if configured, then says goodbye.
+  Status finish() override { return finish(/*silently=*/false); }
+  // `silently`: it says no goodbye, as the job has not ended by itself.
+  Status finish(bool silently);
+  void leave_silently() override {
     if (agent_ != nullptr) agent_->leave_silently();
   }
 
-  VersionNumber version() const { return version_; }
-  // `level` is set in any case: a version may be captured although writing it failed.
-  Status test(VersionNumber version, Level& level);
-  Status wait(VersionNumber version, Level level, double timeout_s);
-  Status read_region(VersionNumber version, const std::string& name, void* data, std::size_t bytes);
+  VersionNumber version() const override { return version_; }
+  Status test(VersionNumber version, Level& level) override;
+  Status wait(VersionNumber version, Level level, double timeout_s) override;
+  Status read_region(VersionNumber version, const std::string& name, void* data,
+                     std::size_t bytes) override;
 
-  const Config& config() const { return config_; }
+  const Config& config() const override { return config_; }
 
  private:
   friend class CutLink;
@@ -80,10 +88,8 @@ class Session {
   friend class StreamSession;
   class Requests;  // due()'s view of the agent and of signals
 
-  Session(const Group& group, Config config, const std::string& config_file, Copier copier);
-  void warn_of_variables() const;
-  void keep_what_is_possible();
-  Status agree_on_job();
+  Session(const Group& group, JobStart job, Copier copier);
+  Status introduce();
   Status connect_at_start();
   Status connect();
   // Before a collective call: connected on all ranks, and `mine` good on all ranks.

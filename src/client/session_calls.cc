@@ -89,6 +89,8 @@ Status Session::waited_in_vain(VersionNumber version, Level level, double timeou
                            version, level_name(level), timeout_s, why));
 }
 
+Result<StreamSession> Session::streams() { return StreamSession(*this); }
+
 Status Session::read_region(VersionNumber version, const std::string& name, void* data,
                             std::size_t bytes) {
   if (agent_ == nullptr || !agent_->usable()) {

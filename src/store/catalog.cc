@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "base/log.h"
+#include "base/notice.h"
 #include "format/names.h"
 
 namespace backstay::store {
@@ -176,9 +176,9 @@ Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job
 namespace {
 
 void remove_garbage(tier::Tier& tier, const std::string& job, VersionNumber version) {
-  spdlog::info("remove the rest of an unfinished version job={} version={}", job, version);
+  notice(Weight::info, "remove the rest of an unfinished version job={} version={}", job, version);
   const Status status = tier.remove(format::version_folder(job, version));
-  if (!status.ok()) spdlog::warn("cannot remove it: {}", status.error().to_string());
+  if (!status.ok()) notice(Weight::warn, "cannot remove it: {}", status.error().to_string());
 }
 
 }  // namespace
@@ -193,9 +193,9 @@ Result<std::vector<StoredVersion>> scan_for_agent(tier::Tier& tier, const std::s
   std::vector<std::string> ignored;
   BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(tier, job, &ignored));
   for (const std::string& name : ignored) {
-    spdlog::warn(
-        "not a version of ours, ignored job={} folder={} (remove it, or give it another name)", job,
-        name);
+    notice(Weight::warn,
+           "not a version of ours, ignored job={} folder={} (remove it, or give it another name)",
+           job, name);
   }
   // The number of an unfinished version is not used again, but a folder that just has a large
   // number must not use up those that are left.

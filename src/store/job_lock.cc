@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/folders.h"
-#include "base/log.h"
 #include "base/machine.h"
+#include "base/notice.h"
 
 namespace backstay::store {
 
@@ -224,7 +224,7 @@ Status JobLock::check() {
   const Status again = make_again();
   if (!again.ok() && again.error().code() == Code::busy) {
     lost_ = again.error();
-    spdlog::error("job={} is not written any more: {}", job_, lost_->message());
+    notice(Weight::error, "job={} is not written any more: {}", job_, lost_->message());
   }
   return again;
 }
@@ -232,6 +232,12 @@ Status JobLock::check() {
 unsigned JobLock::folders_lost() {
   const std::lock_guard guard(mutex_);
   return folders_lost_;
+}
+
+void JobLock::leave_to_parent() const {
+  for (const Fd* fd : {&file_, &folder_}) {
+    if (fd->valid()) ::close(fd->get());
+  }
 }
 
 bool JobLock::found() {
@@ -278,7 +284,8 @@ Status JobLock::make_new_file(bool folder_held) {
   const int why = errno;
   if (made.valid() ? !is_plain_file(made.get()) : folder_held && (why == ELOOP || why == EISDIR)) {
     if (!std::exchange(told_, true))
-      spdlog::warn("{}; the lock on its folder holds meanwhile", no_file_of_ours(path_).message());
+      notice(Weight::warn, "{}; the lock on its folder holds meanwhile",
+             no_file_of_ours(path_).message());
     return {};
   }
   if (!made.valid() && why == EEXIST) return held_by_another() ? lost() : perhaps_lost();
@@ -286,8 +293,8 @@ Status JobLock::make_new_file(bool folder_held) {
   if (refused(::flock(made.get(), LOCK_EX | LOCK_NB))) return lost();
   file_ = std::move(made);
   write_holder(file_.get());
-  spdlog::warn("{} had been removed and was made again; who clears that folder must leave it",
-               path_);
+  notice(Weight::warn,
+         "{} had been removed and was made again; who clears that folder must leave it", path_);
   return {};
 }
 

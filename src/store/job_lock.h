@@ -43,6 +43,10 @@ class JobLock final {
   // Whether others find the file or its folder locked. Nothing is made again.
   bool found();
 
+  // In the child of a fork: closes what it has of the lock, which stays the parent's. Only what is
+  // allowed there; nothing else may be called afterwards.
+  void leave_to_parent() const;
+
   // How often the folder had to be made again: what was written before lies elsewhere, or nowhere.
   unsigned folders_lost();
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/failpoint.h"
-#include "base/log.h"
+#include "base/notice.h"
 #include "format/names.h"
 #include "format/segment.h"
 #include "store/needed_files.h"
@@ -71,7 +71,8 @@ Status remove_unfinished(tier::Tier& to, const std::string& job, VersionNumber s
   BACKSTAY_ASSIGN(const auto versions, scan(to, job));
   for (const StoredVersion& stored : versions) {
     if (stored.level != Level::none || !stored.damage.empty() || stored.version == spared) continue;
-    spdlog::info("remove the rest of an unfinished copy job={} version={}", job, stored.version);
+    notice(Weight::info, "remove the rest of an unfinished copy job={} version={}", job,
+           stored.version);
     BACKSTAY_TRY(to.remove(format::version_folder(job, stored.version)));
   }
   return {};

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "client/fetch.h"
 #include "session_fixture.h"
 
 namespace backstay::client::test {
@@ -21,6 +23,7 @@ class PiecesOfObject : public testing::Test {
     auto opened = Connection::open(world.socket(), hello, no_deadline);
     EXPECT_TRUE(opened.ok()) << opened.error().to_string();
     connection = std::move(*opened);
+    saved_objects.emplace(*connection, VersionNumber{1});
   }
 
   void want(std::size_t begin, std::size_t bytes) {
@@ -47,6 +50,7 @@ class PiecesOfObject : public testing::Test {
   FakeAgent agent;
   const Data saved;
   std::unique_ptr<Connection> connection;
+  std::optional<AgentObjects> saved_objects;
   Pieces pieces;
   std::vector<std::pair<std::size_t, std::size_t>> wanted;
   Data taken = Data(object_bytes);
@@ -59,9 +63,9 @@ TEST_F(PiecesOfObject, ComeWholeAndAlone) {
   want(50 * buffer_bytes + 9, 4);
   want(50 * buffer_bytes + 15, 0);
   want(object_bytes - 30, 30);
-  ASSERT_TRUE(pieces.verify(*connection, 1).ok());
+  ASSERT_TRUE(pieces.verify(*saved_objects).ok());
   EXPECT_EQ(taken, Data(object_bytes)) << "only verified";
-  const Status got = pieces.take(*connection, 1);
+  const Status got = pieces.take(*saved_objects);
   ASSERT_TRUE(got.ok()) << got.error().to_string();
   EXPECT_EQ(taken, expected());
   agent.stop();
@@ -71,7 +75,7 @@ TEST_F(PiecesOfObject, ComeWholeAndAlone) {
 TEST_F(PiecesOfObject, ThatLieCloseComeWithOneFetch) {
   for (std::size_t at = 0; at < 10 * buffer_bytes; at += 16) want(at, 9);
   want(90 * buffer_bytes, 1);
-  ASSERT_TRUE(pieces.take(*connection, 1).ok());
+  ASSERT_TRUE(pieces.take(*saved_objects).ok());
   EXPECT_EQ(taken, expected());
   agent.stop();
   EXPECT_EQ(fetches(), 2) << "nothing is read that is far from all of them";
@@ -80,7 +84,7 @@ TEST_F(PiecesOfObject, ThatLieCloseComeWithOneFetch) {
 TEST_F(PiecesOfObject, EndWithTheErrorOfATake) {
   pieces.add(0, 5, 5, [](std::uint64_t, Bytes) { return Status(Error(Code::io, "full")); });
   want(20, 5);
-  EXPECT_EQ(code_of(pieces.take(*connection, 1)), Code::io);
+  EXPECT_EQ(code_of(pieces.take(*saved_objects)), Code::io);
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
     heat_test.py --agent BACKSTAYD --launcher ... --relay PROGRAM_A --relay PROGRAM_B ...
 
 With --relay each program continues from the version that the one before it saved, on another number
-of ranks.
+of ranks. With --strategy the ranks write their versions by themselves, and there is no agent; in a
+relay every second program has one.
 """
 
 import argparse
@@ -46,8 +47,21 @@ def undisturbed_checksum(options, program: str, steps: int) -> str:
 
 
 def checkpoints_often(options) -> Sandbox:
-    return Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls",
-                   BACKSTAY_CHECKPOINT_EVERY_CALLS=40)
+    box = Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls",
+                  BACKSTAY_CHECKPOINT_EVERY_CALLS=40)
+    if options.strategy:
+        shared = box.folder / "shared"
+        shared.mkdir()
+        box.set(BACKSTAY_DURABLE_DIR=shared, BACKSTAY_STRATEGY_NAME=options.strategy,
+                BACKSTAY_STRATEGY_RANKS_PER_WRITER=2, BACKSTAY_AGENT_PROGRAM="/nonexistent")
+    return box
+
+
+def change_sides(box: Sandbox, options, with_agent: bool) -> None:
+    """The next program of a relay has an agent, or none."""
+    box.stop_agent()
+    box.set(BACKSTAY_STRATEGY_NAME="agent" if with_agent else options.strategy,
+            BACKSTAY_AGENT_PROGRAM=options.agent if with_agent else "/nonexistent")
 
 
 def kill_and_restart(options, program: str) -> None:
@@ -78,6 +92,8 @@ def relay(options) -> None:
         # too.
         for program, ranks in zip([*options.relay, options.relay[0]], cycle(RELAY_RANKS)):
             steps += 100
+            if options.strategy:
+                change_sides(box, options, with_agent=steps % 200 == 0)
             run = finish(box, options, program, steps, ranks)
             restarted = [line for line in run.lines if line.startswith("restart")]
             assert bool(restarted) == (steps > 100), run.report()
@@ -92,6 +108,7 @@ def main() -> None:
     parser.add_argument("--agent", required=True)
     parser.add_argument("--launcher", default="")
     parser.add_argument("--relay", action="append", default=[])
+    parser.add_argument("--strategy", default="")
     parser.add_argument("program", nargs="?")
     options = parser.parse_args()
     if options.relay:

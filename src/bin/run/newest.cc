@@ -8,6 +8,7 @@
 #include "bin/parts/agent_link.h"
 #include "bin/parts/print.h"
 #include "bin/parts/stored.h"
+#include "bin/run/run_summary.h"
 
 namespace backstay::bin {
 namespace {
@@ -61,11 +62,25 @@ std::string refusal_of(const Json& job, std::uint64_t began_ns) {
   return refused.value("why", "what was saved does not fit");
 }
 
+// From the log of a job whose ranks write their versions by themselves.
+std::string refusal_in(const std::string& job_folder, std::uint64_t began_ns) {
+  const std::uint64_t since = system_clock().monotonic_ns() - began_ns;
+  std::string why;
+  for (const std::string& line : read_job_log(job_folder)) {
+    const Json event = Json::parse(line, nullptr, false);
+    if (!event.is_object() || event.value("event", "") != "refused") continue;
+    if (event.value("t_ns", std::uint64_t{0}) + since >= system_clock().wall_ns())
+      why = event.value("why", "what was saved does not fit");
+  }
+  return why;
+}
+
 }  // namespace
 
 std::string refusal_since(const Config& config, const std::string& job, std::uint64_t began_ns,
                           const RunHosts* hosts) {
   const std::string& dir = config.storage.dir;
+  if (!uses_agents(config)) return refusal_in(config.durable.dir + "/" + job, began_ns);
   std::string why = refusal_of(job_in_agent(config, job, dir), began_ns);
   if (!why.empty() || hosts == nullptr) return why;
   for (const std::string& answer : hosts->ask({"status", "--json"}, hosts_asked)) {

@@ -83,8 +83,9 @@ Words program_words(const Words& words, const std::optional<LauncherLine>& launc
 // In Slurm an agent ends with its job step: an agent that other jobs share would end with their
 // data.
 bool needs_agents_of_its_own(const Config& config, const std::optional<LauncherLine>& launcher) {
-  return config.agent.socket.empty() && launcher && launcher->kind == LauncherKind::slurm &&
-         !launcher->several_programs && !wire::slurm_socket_path().empty();
+  return uses_agents(config) && config.agent.socket.empty() && launcher &&
+         launcher->kind == LauncherKind::slurm && !launcher->several_programs &&
+         !wire::slurm_socket_path().empty();
 }
 
 void give_agents_of_its_own(Config& config) {

@@ -65,9 +65,13 @@ class Runner {
   // at. Errors: busy.
   Status clear() const;
   // The agents of an allocation of Slurm are in a job step that prepare() has started.
-  bool starts_agents() const { return hosts_ != nullptr && hosts_->slurm(); }
+  bool starts_agents() const {
+    return uses_agents(config_) && hosts_ != nullptr && hosts_->slurm();
+  }
   // The program will need an agent on this machine, and none has been started.
-  bool needs_agent() const { return !hosts_ || (!hosts_->slurm() && hosts_->runs_here()); }
+  bool needs_agent() const {
+    return uses_agents(config_) && (!hosts_ || (!hosts_->slurm() && hosts_->runs_here()));
+  }
   // An exit code.
   Result<int> run();
 

@@ -61,7 +61,8 @@ bool Runner::stop_was_asked() const {
 }
 
 RunSummary Runner::read_summary() const {
-  return summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, options_.launch);
+  const std::string& dir = uses_agents(config_) ? config_.storage.dir : config_.durable.dir;
+  return summary_of(read_job_log(dir + "/" + job_), job_, options_.launch);
 }
 
 std::optional<RunSummary> Runner::summary() const {

@@ -1,0 +1,83 @@
+// A program's session where no agent runs: the ranks write each version into durable.dir, and read
+// it back, inside of the program's calls (docs/format/durable.md, "Versions that the ranks write").
+//
+// checkpoint() returns once the version is durable, or does not exist, on all ranks alike. There is
+// no level before it, as nobody but the program holds the bytes. Routed files and streams need an
+// agent. Threads and errors: as of client/program_session.h.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/due.h"
+#include "client/files.h"
+#include "client/job_start.h"
+#include "client/program_session.h"
+#include "client/regions.h"
+#include "client/snapshot.h"
+#include "client/streams.h"
+#include "strategy/directory.h"
+#include "strategy/events.h"
+#include "strategy/object_part.h"
+
+namespace backstay::strategy {
+
+class FileSession final : public client::ProgramSession {
+ public:
+  // Collective. Errors: those of Directory::open().
+  static Result<std::unique_ptr<client::ProgramSession>> start(
+      const client::Group& group, client::JobStart job, const OpenTier& open_tier = open_files);
+  ~FileSession() override;
+  FileSession(const FileSession&) = delete;
+  FileSession& operator=(const FileSession&) = delete;
+
+  Status protect(const char* name, void* data, const backstay_array* array,
+                 backstay_type type) override;
+  Status unprotect(const std::string& name) override { return regions_.remove(name); }
+  Result<std::string> route_file(const std::string& name, std::size_t path_bytes) override;
+  Result<client::StreamSession> streams() override;
+
+  bool due() override { return due_->call(); }
+  bool stop_requested() const override { return due_->stop_requested(); }
+  Status checkpoint() override;
+  Result<VersionNumber> restart() override;
+  Status finish() override;
+  void leave_silently() override { directory_->leave_to_parent(); }
+
+  VersionNumber version() const override { return version_; }
+  Status test(VersionNumber version, Level& level) override;
+  Status wait(VersionNumber version, Level level, double timeout_s) override;
+  Status read_region(VersionNumber version, const std::string& name, void* data,
+                     std::size_t bytes) override;
+
+  const Config& config() const override { return job_.config; }
+
+ private:
+  class Signals;  // due()'s view of this process
+
+  FileSession(const client::Group& group, client::JobStart job,
+              std::unique_ptr<Directory> directory);
+  bool first() const { return group_.rank() == 0; }
+  Error needs_agent(const std::string& what) const;
+  Status take_version();
+  Status save(VersionNumber version, client::Snapshot& snapshot);
+  Result<std::vector<RankReport>> write(VersionNumber version, std::uint64_t captured_ns,
+                                        client::Snapshot& snapshot);
+
+  const client::Group group_;
+  const client::JobStart job_;
+  std::unique_ptr<Directory> directory_;
+  client::Regions regions_;
+  const client::RoutedFiles no_files_{""};
+  const client::Streams no_streams_;
+  const Events events_;
+  std::optional<Buffers> buffers_;
+  std::unique_ptr<Signals> signals_;
+  std::unique_ptr<client::Due> due_;
+  bool had_finished_ = false;      // the run before
+  VersionNumber version_ = 0;      // newest recorded or restarted from
+  VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
+};
+
+}  // namespace backstay::strategy
