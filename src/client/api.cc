@@ -168,11 +168,12 @@ int with_streams(Call call, Body&& body) noexcept {
   });
 }
 
-Status start(const Group& group, const char* config) {
+Status start(const Group& group, const char* config,
+             const backstay_transport* transport = nullptr) {
   if (the_session.load() != nullptr) {
     return Error(Code::state, "the session was started already: call backstay_finalize first");
   }
-  BACKSTAY_ASSIGN(auto session, backstay::client::make_session(group, config));
+  BACKSTAY_ASSIGN(auto session, backstay::client::make_session(group, config, transport));
   the_group = new Group(group);
   static const int at_fork = ::pthread_atfork(nullptr, nullptr, &leave_session_to_parent);
   (void)at_fork;  // without memory for it, forked children keep the connection
@@ -407,6 +408,14 @@ void backstay_name_program(const char* name) {
   (void)guarded(Call::init, [&]() -> Status {
     if (name != nullptr) backstay::client::set_program_name(name);
     return {};
+  });
+}
+
+int backstay_launcher_init(const backstay_group* group, const backstay_transport* transport,
+                           const char* config) {
+  return guarded(Call::init_group, [&]() -> Status {
+    BACKSTAY_TRY(backstay::client::check_group(*group));
+    return start(Group(*group), config, transport);
   });
 }
 

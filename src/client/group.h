@@ -26,6 +26,8 @@ class Group {
   int local_ranks() const { return group_.local_ranks; }
   int node() const { return group_.node; }
   int nodes() const { return group_.nodes; }
+  // The launcher's, for its own functions.
+  void* context() const { return group_.context; }
 
   // The bytes of rank `root` on all ranks. Errors: internal (the launcher's function failed).
   Status broadcast(void* data, std::size_t bytes, int root = 0) const;

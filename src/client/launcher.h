@@ -11,6 +11,34 @@ extern "C" {
 /* Makes `message` what backstay_error_message() says in this thread. Returns `code`. */
 BACKSTAY_API int backstay_launcher_failed(int code, const char* message);
 
+/* What MPI does for ranks that write their versions together (src/strategy). Each returns NULL, or
+ * why it failed, valid until the next call. `context` is the group's; one thread at a time. A rank
+ * has one file open at most. */
+typedef struct backstay_transport {
+  /* Collective. `bytes` bytes of every rank, by rank, at rank 0: `all` is NULL on the others. */
+  const char* (*gather)(void* context, const void* mine, size_t bytes, void* all);
+  /* Begins to send: `data` stays as it is until wait(). */
+  const char* (*send)(void* context, int to, const void* data, size_t bytes);
+  /* Exactly these bytes, in the order in which they were sent. Blocks. */
+  const char* (*receive)(void* context, int from, void* data, size_t bytes);
+  /* Until all that was sent may change again. */
+  const char* (*wait)(void* context);
+  /* Collective over all ranks: those with the same `group` of 0 or more make one file, the others
+   * (-1) none. `hints`: "key=value;key=value". */
+  const char* (*open)(void* context, int group, const char* path, const char* hints);
+  /* Collective over the file's ranks, like the next two: begins to write `data`, and so many zeros
+   * behind it. `data` stays as it is until write_end(). */
+  const char* (*write_begin)(void* context, uint64_t offset, const void* data, uint64_t bytes,
+                             uint64_t zeros);
+  const char* (*write_end)(void* context);
+  /* The content is on the storage. */
+  const char* (*close)(void* context);
+} backstay_transport;
+
+/* As backstay_init_group(). `transport` stays valid until the group's release(). */
+BACKSTAY_API int backstay_launcher_init(const backstay_group* group,
+                                        const backstay_transport* transport, const char* config);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "client/group.h"
+#include "client/launcher.h"
 
 namespace backstay::client {
 
@@ -49,8 +50,9 @@ class ProgramSession {
 };
 
 // Collective. The session that strategy.name asks for; the library that links api.cc has it, as it
-// knows all kinds (src/strategy/make_session.cc). `config` may be NULL. On failure `group` is not
-// released.
-Result<std::unique_ptr<ProgramSession>> make_session(const Group& group, const char* config);
+// knows all kinds (src/strategy/make_session.cc). `config` may be NULL; so may `transport`, which
+// else outlives the session. On failure `group` is not released.
+Result<std::unique_ptr<ProgramSession>> make_session(const Group& group, const char* config,
+                                                     const backstay_transport* transport);
 
 }  // namespace backstay::client

@@ -47,6 +47,19 @@ std::vector<tier::Done> PartWriter::reap(bool wait) {
 
 Result<FinishedPart> PartWriter::finish(PartEnd& end) {
   BACKSTAY_TRY(file_.seal(next_offset_));
+  return publish(end);
+}
+
+Result<FinishedPart> PartWriter::finish_written(PartEnd& end,
+                                                std::vector<format::ChunkEntry> chunks,
+                                                std::uint64_t segment_bytes) {
+  BACKSTAY_TRY(tier_.open(file_.names().data));
+  chunks_ = std::move(chunks);
+  next_offset_ = segment_bytes;
+  return publish(end);
+}
+
+Result<FinishedPart> PartWriter::publish(PartEnd& end) {
   BACKSTAY_ASSIGN(format::Manifest made, make_manifest(end));
   const auto manifest = std::make_shared<const format::Manifest>(std::move(made));
   for (const FileOf& file : needed_files(*manifest)) BACKSTAY_TRY(open_needed(tier_, job_, file));

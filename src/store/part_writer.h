@@ -73,6 +73,11 @@ class PartWriter {
   // not_found or corrupt (a segment that its older chunks need); those of the tier.
   Result<FinishedPart> finish(PartEnd& end);
 
+  // The same of a segment that others have written and synced, in place of open() and write():
+  // these are all of its chunks. Errors: also not_found (there is no segment).
+  Result<FinishedPart> finish_written(PartEnd& end, std::vector<format::ChunkEntry> chunks,
+                                      std::uint64_t segment_bytes);
+
   // The first one.
   const std::optional<Error>& error() const { return error_; }
   void fail(const Error& error) { error_ = error; }
@@ -81,6 +86,7 @@ class PartWriter {
   Status remove();
 
  private:
+  Result<FinishedPart> publish(PartEnd& end);
   Result<format::Manifest> make_manifest(PartEnd& end);
 
   tier::Tier& tier_;

@@ -27,7 +27,10 @@ Json listed(const std::vector<RankReport>& ranks) {
                    {"end_ns", rank.end_ns},
                    {"open_s", seconds(0, rank.open_ns)},
                    {"write_s", seconds(0, rank.write_ns)},
-                   {"close_s", seconds(0, rank.close_ns)}});
+                   {"close_s", seconds(0, rank.close_ns)},
+                   {"hand_over_s", seconds(0, rank.hand_over_ns)},
+                   {"wait_s", seconds(0, rank.wait_ns)},
+                   {"writes", rank.writes}});
   }
   return all;
 }
@@ -61,8 +64,8 @@ void Events::capture_begins(VersionNumber version) const {
   append("capture_begin", std::pair("version", version));
 }
 
-// One moment is both: no level lies between.
-void Events::durable(VersionNumber version, const std::vector<RankReport>& ranks) const {
+// With the times of all ranks: no level lies before durable.
+void Events::captured(VersionNumber version, const std::vector<RankReport>& ranks) const {
   if (!writes_) return;
   std::uint64_t bytes = 0;
   std::uint64_t begin_ns = UINT64_MAX;
@@ -74,8 +77,10 @@ void Events::durable(VersionNumber version, const std::vector<RankReport>& ranks
   }
   append("captured", std::pair("version", version), std::pair("bytes", bytes),
          std::pair("seconds", seconds(begin_ns, end_ns)), std::pair("ranks", listed(ranks)));
-  append("durable", std::pair("version", version), std::pair("bytes", bytes),
-         std::pair("seconds", 0));
+}
+
+void Events::durable(VersionNumber version) const {
+  append("durable", std::pair("version", version));
 }
 
 void Events::capture_failed(VersionNumber version, const Error& why) const {

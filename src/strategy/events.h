@@ -23,6 +23,9 @@ struct RankReport {
   std::uint64_t open_ns = 0;
   std::uint64_t write_ns = 0;
   std::uint64_t close_ns = 0;
+  std::uint64_t hand_over_ns = 0;  // a worker sends; a writer takes in
+  std::uint64_t wait_ns = 0;       // a worker, until all was received
+  bool writes = true;
 };
 
 class Events {
@@ -36,7 +39,9 @@ class Events {
   void run_begins(int ranks, VersionNumber newest) const;
   void run_ends(bool stopped) const;
   void capture_begins(VersionNumber version) const;
-  void durable(VersionNumber version, const std::vector<RankReport>& ranks) const;
+  void captured(VersionNumber version, const std::vector<RankReport>& ranks) const;
+  // Any thread.
+  void durable(VersionNumber version) const;
   void capture_failed(VersionNumber version, const Error& why) const;
   void restart_begins() const;
   void restored(VersionNumber version) const;

@@ -1,7 +1,9 @@
 #include "strategy/session.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/attempt.h"
@@ -27,28 +29,33 @@ class FileSession::Signals final : public client::RequestSource {
   bool forward(bool) override { return true; }
 };
 
-Result<std::unique_ptr<client::ProgramSession>> FileSession::start(const client::Group& group,
-                                                                   client::JobStart job,
-                                                                   const OpenTier& open_tier) {
+Result<std::unique_ptr<client::ProgramSession>> FileSession::start(
+    const client::Group& group, client::JobStart job, const backstay_transport* transport,
+    const OpenTier& open_tier) {
   BACKSTAY_ASSIGN(auto directory, Directory::open(group, job, open_tier));
-  return std::unique_ptr<client::ProgramSession>(
-      new FileSession(group, std::move(job), std::move(directory)));
+  std::unique_ptr<FileSession> session(
+      new FileSession(group, std::move(job), std::move(directory), transport));
+  BACKSTAY_ASSIGN(session->strategy_, make_strategy(session->ranks_));
+  session->events_.run_begins(group.ranks(), session->newest_used_);
+  return std::unique_ptr<client::ProgramSession>(std::move(session));
 }
 
 FileSession::FileSession(const client::Group& group, client::JobStart job,
-                         std::unique_ptr<Directory> directory)
+                         std::unique_ptr<Directory> directory, const backstay_transport* transport)
     : group_(group),
       job_(std::move(job)),
       directory_(std::move(directory)),
       events_(group.rank() == 0, job_.config.durable.dir + "/" + job_.config.job.name,
               job_.config.job.name, job_.run),
+      transport_(transport == nullptr
+                     ? std::nullopt
+                     : std::optional<Transport>(std::in_place, group_, *transport)),
+      ranks_{group_, job_, *directory_, transport_ ? &*transport_ : nullptr},
       signals_(std::make_unique<Signals>()),
       due_(
           std::make_unique<client::Due>(job_.config.checkpoint, group_, system_clock(), *signals_)),
-      newest_used_(directory_->newest()) {
-  if (first()) had_finished_ = events_.last_run_finished();
-  events_.run_begins(group_.ranks(), newest_used_);
-}
+      had_finished_(first() && events_.last_run_finished()),
+      newest_used_(directory_->newest()) {}
 
 FileSession::~FileSession() = default;
 
@@ -79,9 +86,9 @@ Status FileSession::checkpoint() {
 }
 
 Status FileSession::take_version() {
+  (void)settle_tell();  // of the version before
   std::optional<client::Snapshot> snapshot;
   const Status ready = attempt([&]() -> Status {
-    if (!buffers_) buffers_.emplace(job_.config);
     BACKSTAY_ASSIGN(auto made,
                     client::Snapshot::of(regions_, no_files_, job_.origin.notes(), no_streams_));
     snapshot.emplace(std::move(made));
@@ -95,73 +102,119 @@ Status FileSession::take_version() {
   const Status outcome = save(version, *snapshot);
   if (outcome.ok()) version_ = version;
   if (!outcome.ok()) events_.capture_failed(version, outcome.error());
-  if (!first()) return outcome;
-  const Status cleared =
-      outcome.ok() ? directory_->end(job_.config.durable.keep) : directory_->take_back(version);
-  if (!cleared.ok()) {
-    tell_user(fmt::format("{} stays in {}: {}", outcome.ok() ? "an older version" : "a rest",
-                          job_.config.durable.dir, cleared.error().message()));
-  }
+  if (!pending_) clear(version, outcome.ok());
   return outcome;
 }
 
-// No rank writes any more when it returns.
 Status FileSession::save(VersionNumber version, client::Snapshot& snapshot) {
   BACKSTAY_TRY(group_.agree(first() ? directory_->begin() : Status()));
-  std::uint64_t captured_ns = system_clock().wall_ns();
-  BACKSTAY_TRY(group_.broadcast(&captured_ns, sizeof captured_ns));
-  BACKSTAY_ASSIGN(const auto reports, write(version, captured_ns, snapshot));
-  const auto ranks = static_cast<std::uint32_t>(group_.ranks());
+  NewVersion made{version, system_clock().wall_ns()};
+  BACKSTAY_TRY(group_.broadcast(&made.captured_ns, sizeof made.captured_ns));
+  RankReport mine{.bytes = snapshot.object_bytes(), .begin_ns = system_clock().wall_ns()};
+  BACKSTAY_TRY(strategy_->write(made, snapshot, mine));
+  mine.end_ns = system_clock().wall_ns();
   format::CommitRecord record{.job = directory_->job(),
                               .level = Level::durable,
                               .version = version,
                               .run = job_.run,
-                              .nodes = ranks,
-                              .ranks = ranks,
-                              .captured_ns = captured_ns,
-                              .committed_ns = system_clock().wall_ns()};
+                              .nodes = strategy_->files(),
+                              .ranks = static_cast<std::uint32_t>(group_.ranks()),
+                              .captured_ns = made.captured_ns,
+                              .committed_ns = mine.end_ns};
+  if (strategy_->writes_behind()) {
+    const auto told = [this, version] { events_.durable(version); };
+    const Status started = attempt([&]() -> Status {
+      if (first()) recorder_ = std::make_unique<Recorder>(*directory_, record, told);
+      return {};
+    });
+    pending_ = Pending{record, mine};
+    return group_.agree(started);
+  }
+  BACKSTAY_ASSIGN(const auto reports, gather(mine));
   for (const RankReport& report : reports) {
     record.payload_bytes += report.payload_bytes;
     record.manifests_sum += report.digest;
   }
   BACKSTAY_TRY(group_.agree(first() ? directory_->record(record) : Status()));
-  events_.durable(version, reports);
+  events_.captured(version, reports);
+  events_.durable(version);
   return {};
 }
 
-Result<std::vector<RankReport>> FileSession::write(VersionNumber version, std::uint64_t captured_ns,
-                                                   client::Snapshot& snapshot) {
-  const auto rank = static_cast<Rank>(group_.rank());
-  const auto ranks = static_cast<std::uint32_t>(group_.ranks());
-  RankReport mine{.bytes = snapshot.object_bytes(), .begin_ns = system_clock().wall_ns()};
-  const Status written = attempt([&] {
-    store::PartWriter part(directory_->tier(), directory_->job(),
-                           {.version = version,
-                            .run = job_.run,
-                            .node = rank,
-                            .nodes = ranks,
-                            .ranks = ranks,
-                            .chunk_bytes_max = buffers_->piece_bytes()});
-    return write_part(part, rank, snapshot, captured_ns, *buffers_, mine);
-  });
-  mine.end_ns = system_clock().wall_ns();
-  BACKSTAY_TRY(group_.agree(written));
-  return gather(group_, mine);
+// By rank, on rank 0; empty on the others.
+Result<std::vector<RankReport>> FileSession::gather(const RankReport& mine) const {
+  if (!transport_) return strategy::gather(group_, mine);
+  std::vector<RankReport> all(first() ? static_cast<std::size_t>(group_.ranks()) : 0);
+  BACKSTAY_TRY(transport_->gather(std::as_bytes(std::span(&mine, 1)), all.data()));
+  return all;
+}
+
+// Rank 0: older versions go, or what is left of this one.
+void FileSession::clear(VersionNumber version, bool exists) {
+  if (!first()) return;
+  const Status cleared =
+      exists ? directory_->end(job_.config.durable.keep) : directory_->take_back(version);
+  if (cleared.ok()) return;
+  tell_user(fmt::format("{} stays in {}: {}", exists ? "an older version" : "a rest",
+                        job_.config.durable.dir, cleared.error().message()));
+}
+
+// Collective: how the version ended whose writers wrote on.
+Status FileSession::settle() {
+  if (!pending_) return {};
+  Pending pending = std::move(*pending_);
+  pending_.reset();
+  Status outcome = strategy_->settle(pending.report);
+  if (first()) {
+    const Status recorded = recorder_->finish(outcome.ok());
+    if (outcome.ok()) outcome = recorded;
+    recorder_.reset();
+  }
+  outcome = group_.agree(outcome);
+  const VersionNumber version = pending.record.version;
+  const auto reports = gather(pending.report);
+  if (outcome.ok() && reports.ok()) events_.captured(version, *reports);
+  if (!outcome.ok()) events_.capture_failed(version, outcome.error());
+  clear(version, outcome.ok());
+  if (outcome.ok()) return {};
+  return Error(outcome.error().code(),
+               fmt::format("version {} does not exist: {}", version, outcome.error().message()));
+}
+
+Status FileSession::settle_tell() {
+  const Status outcome = settle();
+  if (!outcome.ok() && first()) tell_user(outcome.error().message());
+  return outcome;
 }
 
 // --- questions -----------------------------------------------------------------------------------
 
 Status FileSession::test(VersionNumber version, Level& level) {
   level = Level::none;
-  BACKSTAY_TRY(good_record(*directory_, version));
-  level = Level::durable;
-  return {};
+  const auto record = good_record(*directory_, version);
+  if (record.ok()) level = Level::durable;
+  const bool comes = pending_ && pending_->record.version == version && !record.ok() &&
+                     record.error().code() == Code::not_found;
+  if (!comes) return record.ok() ? Status() : Status(record.error());
+  BACKSTAY_TRY(strategy_->so_far());
+  return recorder_ == nullptr ? Status() : recorder_->so_far();
 }
 
-// A version is durable from its first moment, so there is nothing to wait for.
-Status FileSession::wait(VersionNumber version, Level, double) {
-  Level reached = Level::none;
-  return test(version, reached);
+// Every rank alone: it looks into the directory.
+Status FileSession::wait(VersionNumber version, Level level, double timeout_s) {
+  constexpr int longest_pause_ms = 50;
+  const std::uint64_t deadline = deadline_in(timeout_s);
+  for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, longest_pause_ms)) {
+    Level reached = Level::none;
+    BACKSTAY_TRY(test(version, reached));
+    if (reached == Level::durable) return {};
+    if (system_clock().monotonic_ns() >= deadline) break;
+    ::poll(nullptr, 0, pause_ms);
+  }
+  return Error(Code::timeout,
+               fmt::format("version {} has not reached level {} within {} s; it still may: writers "
+                           "have its bytes, and it is durable once all have written them",
+                           version, level_name(level), timeout_s));
 }
 
 Status FileSession::read_region(VersionNumber version, const std::string& name, void* data,
@@ -172,8 +225,9 @@ Status FileSession::read_region(VersionNumber version, const std::string& name, 
 }
 
 Status FileSession::finish() {
+  const Status settled = settle();
   events_.run_ends(stop_requested());
-  return group_.agree({});
+  return group_.agree(settled);
 }
 
 }  // namespace backstay::strategy

@@ -1,9 +1,11 @@
 // A program's session where no agent runs: the ranks write each version into durable.dir, and read
 // it back, inside of the program's calls (docs/format/durable.md, "Versions that the ranks write").
 //
-// checkpoint() returns once the version is durable, or does not exist, on all ranks alike. There is
-// no level before it, as nobody but the program holds the bytes. Routed files and streams need an
-// agent. Threads and errors: as of client/program_session.h.
+// checkpoint() returns once the version is durable, or does not exist, on all ranks alike; with
+// writers that write on behind it, once they hold all bytes. Then the version has no level until it
+// is durable, as a dead writer takes its group's bytes along; wait(), finish() and the next
+// checkpoint tell how it ended. Routed files and streams need an agent. Threads and errors: as of
+// client/program_session.h.
 #pragma once
 
 #include <memory>
@@ -19,15 +21,18 @@
 #include "client/streams.h"
 #include "strategy/directory.h"
 #include "strategy/events.h"
-#include "strategy/object_part.h"
+#include "strategy/recorder.h"
+#include "strategy/strategy.h"
 
 namespace backstay::strategy {
 
 class FileSession final : public client::ProgramSession {
  public:
   // Collective. Errors: those of Directory::open().
+  // `transport`: may be null, else outlives the session. And of make_strategy().
   static Result<std::unique_ptr<client::ProgramSession>> start(
-      const client::Group& group, client::JobStart job, const OpenTier& open_tier = open_files);
+      const client::Group& group, client::JobStart job,
+      const backstay_transport* transport = nullptr, const OpenTier& open_tier = open_files);
   ~FileSession() override;
   FileSession(const FileSession&) = delete;
   FileSession& operator=(const FileSession&) = delete;
@@ -57,13 +62,16 @@ class FileSession final : public client::ProgramSession {
   class Signals;  // due()'s view of this process
 
   FileSession(const client::Group& group, client::JobStart job,
-              std::unique_ptr<Directory> directory);
+              std::unique_ptr<Directory> directory, const backstay_transport* transport);
   bool first() const { return group_.rank() == 0; }
   Error needs_agent(const std::string& what) const;
   Status take_version();
   Status save(VersionNumber version, client::Snapshot& snapshot);
-  Result<std::vector<RankReport>> write(VersionNumber version, std::uint64_t captured_ns,
-                                        client::Snapshot& snapshot);
+  Status record(format::CommitRecord& record, const std::vector<RankReport>& reports);
+  Result<std::vector<RankReport>> gather(const RankReport& mine) const;
+  void clear(VersionNumber version, bool exists);
+  Status settle();
+  Status settle_tell();
 
   const client::Group group_;
   const client::JobStart job_;
@@ -72,7 +80,16 @@ class FileSession final : public client::ProgramSession {
   const client::RoutedFiles no_files_{""};
   const client::Streams no_streams_;
   const Events events_;
-  std::optional<Buffers> buffers_;
+  const std::optional<Transport> transport_;
+  const Ranks ranks_;
+  std::unique_ptr<Strategy> strategy_;
+  // A version whose writers still write. The recorder is rank 0's, and ends first.
+  struct Pending {
+    format::CommitRecord record;
+    RankReport report;
+  };
+  std::optional<Pending> pending_;
+  std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Signals> signals_;
   std::unique_ptr<client::Due> due_;
   bool had_finished_ = false;      // the run before

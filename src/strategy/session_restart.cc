@@ -14,6 +14,7 @@
 namespace backstay::strategy {
 
 Result<VersionNumber> FileSession::restart() {
+  (void)settle_tell();
   FileVersions versions(group_, *directory_);
   std::optional<client::SessionTarget> target;
   const client::RestartPlan plan{

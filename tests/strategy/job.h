@@ -14,13 +14,12 @@
 
 #include "strategy/session.h"
 #include "tests/client/thread_group.h"
+#include "thread_transport.h"
 
 namespace backstay::strategy::test {
 
 using client::Group;
 using client::test::ThreadGroup;
-
-constexpr std::uint64_t elements = 600'000;  // of the global array; some MiB
 
 inline double value(VersionNumber version, std::uint64_t element) {
   return static_cast<double>(version * 1'000'000'000 + element);
@@ -29,7 +28,8 @@ inline double value(VersionNumber version, std::uint64_t element) {
 // One rank of it.
 class Member {
  public:
-  Member(const Group& group, client::ProgramSession& session) : session_(session) {
+  Member(const Group& group, client::ProgramSession& session, std::uint64_t elements)
+      : session_(session) {
     const auto ranks = static_cast<std::uint64_t>(group.ranks());
     const auto rank = static_cast<std::uint64_t>(group.rank());
     begin_ = elements * rank / ranks;
@@ -64,9 +64,20 @@ class Member {
   std::uint64_t step_ = 0;
 };
 
+constexpr const char* one_file_each = "name = \"file_per_process\"\n";
+// Each way of writing.
+constexpr const char* ways[] = {
+    one_file_each,
+    "name = \"collective\"\n",
+    "name = \"collective\"\nfiles = 2\nalign_kib = 64\n",
+    "name = \"writers\"\nbuffer_mib = 8\n",
+    "name = \"writers\"\nranks_per_writer = 2\nbuffer_mib = 8\n",
+    "name = \"writers\"\nranks_per_writer = 1\nfiles = 2\n",
+};
+
 class Job {
  public:
-  Job() {
+  explicit Job(const std::string& strategy = one_file_each) : settings(strategy) {
     char name[] = "/tmp/backstay-strategy-XXXXXX";
     folder_ = ::mkdtemp(name);
     std::filesystem::create_directory(shared());
@@ -79,24 +90,30 @@ class Job {
   std::string version(VersionNumber number) const {
     return shared() + "/job/v" + std::string(15, '0') + std::to_string(number);
   }
+  std::uint64_t elements = 600'000;  // of the global array: some MiB
   // More lines of the configuration, the last of them in [strategy].
-  std::string settings = "name = \"file_per_process\"\n";
+  std::string settings;
   OpenTier open_tier = open_files;
+  // What the ranks' files and calls do.
+  std::function<void(ThreadTransport&)> prepare = [](ThreadTransport&) {};
 
   // The same outcome on all ranks, whose messages may differ.
   Status run(int ranks, const std::function<Status(Member&)>& body) {
     ++run_;
+    ThreadTransport transport(ranks);
+    prepare(transport);
     std::vector<std::optional<Status>> all(static_cast<std::size_t>(ranks));
     ThreadGroup(ranks).run([&](const Group& group) {
-      auto session = FileSession::start(group, begin(), open_tier);
+      auto session = FileSession::start(group, begin(), transport.of(group), open_tier);
       Status& mine = all[static_cast<std::size_t>(group.rank())].emplace();
       if (!session.ok()) {
         mine = session.error();
         return;
       }
-      Member member(group, **session);
+      Member member(group, **session, elements);
       mine = body(member);
-      (void)(*session)->finish();
+      const Status finished = (*session)->finish();
+      if (mine.ok()) mine = finished;
     });
     for (const auto& one : all) {
       EXPECT_EQ(one->ok(), all[0]->ok());

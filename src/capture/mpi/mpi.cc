@@ -1,20 +1,19 @@
 // backstay_init_mpi: an MPI communicator as the group of a session.
 //
-// Compiled once for each MPI of the machine; the only file of Backstay that calls MPI. Ours is a
-// duplicate of the caller's communicator, so that our messages never meet the program's, and
+// Compiled once for each MPI of the machine; with transport.cc all of Backstay that calls MPI. Ours
+// is a duplicate of the caller's communicator, so that our messages never meet the program's, and
 // returns errors instead of ending the program.
 #include <climits>
 #include <memory>
 #include <new>
 
 #include "backstay/backstay_mpi.h"
+#include "capture/mpi/context.h"
 #include "client/launcher.h"
 
 namespace {
 
-struct Context {
-  MPI_Comm comm = MPI_COMM_NULL;
-};
+using backstay::mpi::Context;
 
 int broadcast(void* context, void* data, size_t bytes, int root) {
   if (bytes > INT_MAX) return MPI_ERR_COUNT;
@@ -30,7 +29,10 @@ int minimum(void* context, int64_t* value) {
 void release(void* context) {
   auto* mine = static_cast<Context*>(context);
   int finalized = 0;
-  if (MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) MPI_Comm_free(&mine->comm);
+  if (MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) {
+    if (mine->file_comm != MPI_COMM_NULL) MPI_Comm_free(&mine->file_comm);
+    MPI_Comm_free(&mine->comm);
+  }
   delete mine;
 }
 
@@ -88,7 +90,7 @@ extern "C" int backstay_init_mpi(MPI_Comm comm, const char* config) {
     code =
         backstay_launcher_failed(BACKSTAY_EINTERNAL, "MPI does not know which ranks share a node");
   } else {
-    code = backstay_init_group(&group, config);
+    code = backstay_launcher_init(&group, &backstay::mpi::transport, config);
   }
   if (code != BACKSTAY_OK) {
     MPI_Comm_free(&context->comm);

@@ -1,16 +1,17 @@
-// One rank's object in a part of its own: a file per process. Bytes are copied and summed in one
-// pass into a few buffers, and written from there while the next ones are filled.
+// A file per process (paper 004's 1PFPP): each rank writes its object as a part of its own. Bytes
+// are copied and summed in one pass into a few buffers, and written from there while the next ones
+// are filled.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/aligned_memory.h"
 #include "base/config.h"
-#include "client/capture.h"
 #include "store/part_writer.h"
-#include "strategy/events.h"
+#include "strategy/strategy.h"
 
 namespace backstay::strategy {
 
@@ -29,9 +30,17 @@ class Buffers {
   std::vector<AlignedMemory> all_;
 };
 
-// All of a part but the record; safe on return. `report` gets what it holds, and the times. Errors:
-// of the source, the tier.
-Status write_part(store::PartWriter& part, Rank rank, client::ObjectSource& source,
-                  std::uint64_t captured_ns, Buffers& buffers, RankReport& report);
+class FilePerProcess final : public Strategy {
+ public:
+  explicit FilePerProcess(const Ranks& ranks) : ranks_(ranks) {}
+  std::uint32_t files() const override { return static_cast<std::uint32_t>(ranks_.group.ranks()); }
+  Status write(const NewVersion& version, client::Snapshot& snapshot, RankReport& report) override;
+
+ private:
+  Status write_part(const NewVersion& version, client::Snapshot& snapshot, RankReport& report);
+
+  const Ranks ranks_;
+  std::optional<Buffers> buffers_;
+};
 
 }  // namespace backstay::strategy

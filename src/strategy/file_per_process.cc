@@ -1,14 +1,13 @@
-#include "strategy/object_part.h"
+#include "strategy/file_per_process.h"
 
 #include <algorithm>
 
+#include "base/attempt.h"
 #include "base/clock.h"
 
 namespace backstay::strategy {
 
 namespace {
-
-constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
 // One is filled while the others are written.
 std::size_t buffers_of(const Config& config) {
@@ -18,8 +17,7 @@ std::size_t buffers_of(const Config& config) {
 
 }  // namespace
 
-Buffers::Buffers(const Config& config)
-    : piece_bytes_(static_cast<std::uint32_t>(config.pool.buffer_mib * mib)) {
+Buffers::Buffers(const Config& config) : piece_bytes_(piece_bytes_of(config)) {
   const std::size_t count = buffers_of(config);
   all_.reserve(count);
   while (all_.size() < count) all_.emplace_back(piece_bytes_);
@@ -70,18 +68,26 @@ class Writing {
 
 }  // namespace
 
-Status write_part(store::PartWriter& part, Rank rank, client::ObjectSource& source,
-                  std::uint64_t captured_ns, Buffers& buffers, RankReport& report) {
+Status FilePerProcess::write(const NewVersion& version, client::Snapshot& snapshot,
+                             RankReport& report) {
+  return ranks_.group.agree(attempt([&] { return write_part(version, snapshot, report); }));
+}
+
+Status FilePerProcess::write_part(const NewVersion& version, client::Snapshot& snapshot,
+                                  RankReport& report) {
   const Clock& clock = system_clock();
+  const auto rank = static_cast<Rank>(ranks_.group.rank());
+  if (!buffers_) buffers_.emplace(ranks_.job.config);
   const std::uint64_t began = clock.monotonic_ns();
-  BACKSTAY_TRY(part.open(source.object_bytes()));
+  store::PartWriter part(ranks_.directory.tier(), ranks_.directory.job(),
+                         info_of(ranks_, version, rank, files()));
+  BACKSTAY_TRY(part.open(snapshot.object_bytes()));
   const std::uint64_t opened = clock.monotonic_ns();
-  BACKSTAY_TRY(Writing(part, buffers).write(rank, source));
+  BACKSTAY_TRY(Writing(part, *buffers_).write(rank, snapshot));
   const std::uint64_t written = clock.monotonic_ns();
-  source.complete();
-  store::PartEnd end{.version = part.info().version,
-                     .captured_ns = captured_ns,
-                     .object_bytes = {{rank, source.object_bytes()}}};
+  store::PartEnd end{.version = version.number,
+                     .captured_ns = version.captured_ns,
+                     .object_bytes = {{rank, snapshot.object_bytes()}}};
   BACKSTAY_ASSIGN(const store::FinishedPart finished, part.finish(end));
   report.payload_bytes = finished.record.payload_bytes;
   report.digest = finished.record.manifests_sum;

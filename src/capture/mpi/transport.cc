@@ -1,0 +1,186 @@
+// Messages and files for ranks that write their versions together (client/launcher.h).
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "capture/mpi/context.h"
+
+// An MPI may come without MPI-IO.
+#pragma weak MPI_File_open
+
+namespace backstay::mpi {
+
+namespace {
+
+constexpr int tag = 0x6273;
+constexpr uint64_t block_bytes = uint64_t{1} << 30;  // what an int counts
+constexpr size_t zeros_bytes = size_t{1} << 20;
+
+char words[MPI_MAX_ERROR_STRING + 1];
+
+const char* as_text(int code) {
+  if (code == MPI_SUCCESS) return nullptr;
+  int length = 0;
+  if (MPI_Error_string(code, words, &length) != MPI_SUCCESS) return "MPI does not say why";
+  words[length] = '\0';
+  return words;
+}
+
+// Errors of the operating system.
+const char* system_text() {
+  std::strncpy(words, std::strerror(errno), sizeof words - 1);
+  return words;
+}
+
+Context& of(void* context) { return *static_cast<Context*>(context); }
+
+const char* gather(void* context, const void* mine, size_t bytes, void* all) {
+  const int count = static_cast<int>(bytes);
+  return as_text(MPI_Gather(mine, count, MPI_BYTE, all, count, MPI_BYTE, 0, of(context).comm));
+}
+
+const char* send(void* context, int to, const void* data, size_t bytes) {
+  if (bytes > INT_MAX) return "a message is too long";
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code =
+      MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, of(context).comm, &request);
+  if (code == MPI_SUCCESS) of(context).sends.push_back(request);
+  return as_text(code);
+}
+
+const char* receive(void* context, int from, void* data, size_t bytes) {
+  if (bytes > INT_MAX) return "a message is too long";
+  return as_text(MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, of(context).comm,
+                          MPI_STATUS_IGNORE));
+}
+
+const char* wait(void* context) {
+  std::vector<MPI_Request>& sends = of(context).sends;
+  const int code = MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE);
+  sends.clear();
+  return as_text(code);
+}
+
+// --- files ---------------------------------------------------------------------------------------
+
+int split(Context& mine, int group) {
+  if (mine.is_split && mine.file_group == group) return MPI_SUCCESS;
+  if (mine.file_comm != MPI_COMM_NULL) MPI_Comm_free(&mine.file_comm);
+  int rank = 0;
+  MPI_Comm_rank(mine.comm, &rank);
+  const int code =
+      MPI_Comm_split(mine.comm, group < 0 ? MPI_UNDEFINED : group, rank, &mine.file_comm);
+  mine.is_split = code == MPI_SUCCESS;
+  mine.file_group = group;
+  return code;
+}
+
+int file_rank(const Context& mine) {
+  int rank = 0;
+  MPI_Comm_rank(mine.file_comm, &rank);
+  return rank;
+}
+
+// "key=value;key=value", whose form was checked.
+MPI_Info info_of(const std::string& hints) {
+  MPI_Info info = MPI_INFO_NULL;
+  if (hints.empty() || MPI_Info_create(&info) != MPI_SUCCESS) return MPI_INFO_NULL;
+  for (size_t at = 0; at < hints.size();) {
+    const size_t end = std::min(hints.find(';', at), hints.size());
+    const std::string hint = hints.substr(at, end - at);
+    const size_t is = hint.find('=');
+    MPI_Info_set(info, hint.substr(0, is).c_str(), hint.substr(is + 1).c_str());
+    at = end + 1;
+  }
+  return info;
+}
+
+const char* open(void* context, int group, const char* path, const char* hints) {
+  Context& mine = of(context);
+  if (const char* failed = as_text(split(mine, group)); failed != nullptr) return failed;
+  if (group < 0) return nullptr;
+  void* const has_files = reinterpret_cast<void*>(&MPI_File_open);
+  if (has_files == nullptr) return "this MPI has no MPI-IO: choose file_per_process";
+  mine.path = path;
+  const std::string folder = mine.path.substr(0, mine.path.rfind('/'));
+  if (file_rank(mine) == 0) (void)!::mkdir(folder.c_str(), 0700);  // MPI_File_open says why not
+  MPI_Barrier(mine.file_comm);
+  MPI_Info info = info_of(hints);
+  const int code =
+      MPI_File_open(mine.file_comm, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, info, &mine.file);
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  if (code != MPI_SUCCESS) mine.file = MPI_FILE_NULL;
+  if (code == MPI_SUCCESS) MPI_File_set_errhandler(mine.file, MPI_ERRORS_RETURN);
+  return as_text(code);
+}
+
+// The data in blocks that an int counts, and the zeros, which are there once.
+int make_type(Context& mine, const void* data, uint64_t bytes, uint64_t zeros) {
+  if (zeros > 0 && mine.zeros.empty()) mine.zeros.resize(zeros_bytes);
+  std::vector<int> lengths;
+  std::vector<MPI_Aint> places;
+  const auto add = [&](const void* from, uint64_t length) {
+    MPI_Aint place = 0;
+    MPI_Get_address(from, &place);
+    places.push_back(place);
+    lengths.push_back(static_cast<int>(length));
+  };
+  for (uint64_t at = 0; at < bytes; at += block_bytes)
+    add(static_cast<const char*>(data) + at, std::min(bytes - at, block_bytes));
+  for (uint64_t at = 0; at < zeros; at += zeros_bytes)
+    add(mine.zeros.data(), std::min<uint64_t>(zeros - at, zeros_bytes));
+  const int code = MPI_Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(),
+                                            places.data(), MPI_BYTE, &mine.type);
+  return code == MPI_SUCCESS ? MPI_Type_commit(&mine.type) : code;
+}
+
+const char* write_begin(void* context, uint64_t offset, const void* data, uint64_t bytes,
+                        uint64_t zeros) {
+  Context& mine = of(context);
+  const bool any = bytes + zeros > 0;  // Open MPI divides by the size of an empty type
+  const int made = any ? make_type(mine, data, bytes, zeros) : MPI_SUCCESS;
+  const int count = any && made == MPI_SUCCESS ? 1 : 0;
+  const int code =
+      MPI_File_write_at_all_begin(mine.file, static_cast<MPI_Offset>(offset), MPI_BOTTOM, count,
+                                  count == 1 ? mine.type : MPI_BYTE);
+  return as_text(code != MPI_SUCCESS ? code : made);
+}
+
+const char* write_end(void* context) {
+  Context& mine = of(context);
+  MPI_Status status;
+  const int code = MPI_File_write_at_all_end(mine.file, MPI_BOTTOM, &status);
+  if (mine.type != MPI_DATATYPE_NULL) MPI_Type_free(&mine.type);
+  return as_text(code);
+}
+
+// MPI_File_sync() need not reach the storage for what another rank of the node has written.
+bool sync_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = fd >= 0 && ::fsync(fd) == 0;
+  if (fd >= 0) ::close(fd);
+  return synced;
+}
+
+const char* close(void* context) {
+  Context& mine = of(context);
+  const int synced = MPI_File_sync(mine.file);
+  const int closed = MPI_File_close(&mine.file);
+  mine.file = MPI_FILE_NULL;
+  if (synced != MPI_SUCCESS) return as_text(synced);
+  if (closed != MPI_SUCCESS) return as_text(closed);
+  MPI_Barrier(mine.file_comm);
+  return file_rank(mine) == 0 && !sync_file(mine.path) ? system_text() : nullptr;
+}
+
+}  // namespace
+
+const backstay_transport transport = {gather, send,        receive,   wait,
+                                      open,   write_begin, write_end, close};
+
+}  // namespace backstay::mpi

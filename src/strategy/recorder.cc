@@ -1,0 +1,111 @@
+#include "strategy/recorder.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/attempt.h"
+#include "format/names.h"
+#include "store/catalog.h"
+
+namespace backstay::strategy {
+
+namespace {
+constexpr std::size_t mark_bytes_max = 4096;
+constexpr std::chrono::milliseconds first_pause{2};
+constexpr std::chrono::milliseconds longest_pause{100};
+}  // namespace
+
+Recorder::Recorder(Directory& directory, format::CommitRecord record,
+                   std::function<void()> recorded)
+    : directory_(directory),
+      record_(std::move(record)),
+      recorded_(std::move(recorded)),
+      found_(record_.nodes) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Recorder::~Recorder() {
+  {
+    const std::lock_guard lock(mutex_);
+    gives_up_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+Status Recorder::finish(bool parts_are_there) {
+  std::unique_lock lock(mutex_);
+  gives_up_ = gives_up_ || !parts_are_there;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return outcome_.has_value(); });
+  return *outcome_;
+}
+
+Status Recorder::so_far() {
+  const std::lock_guard lock(mutex_);
+  return outcome_.value_or(Status());
+}
+
+// --- the thread ----------------------------------------------------------------------------------
+
+void Recorder::run() {
+  std::unique_lock lock(mutex_);
+  for (auto pause = first_pause; !outcome_; pause = std::min(2 * pause, longest_pause)) {
+    const bool last = gives_up_;
+    lock.unlock();
+    std::optional<Status> outcome;
+    const Status looked = attempt([&]() -> Status {
+      outcome = look();
+      return {};
+    });
+    if (!looked.ok()) outcome = looked;
+    lock.lock();
+    if (!outcome && last) outcome = Error(Code::state, "a part of the version was never finished");
+    outcome_ = std::move(outcome);
+    if (!outcome_) changed_.wait_for(lock, pause, [&] { return gives_up_; });
+  }
+  changed_.notify_all();
+}
+
+// None: parts are missing.
+std::optional<Status> Recorder::look() {
+  const auto found = find_parts();
+  if (!found.ok()) return found.error();
+  if (*found < record_.nodes) return std::nullopt;
+  const Status recorded = directory_.record(record_);
+  if (recorded.ok()) recorded_();
+  return recorded;
+}
+
+// Takes in the manifests that have come since the last time. How many are there.
+Result<std::uint32_t> Recorder::find_parts() {
+  const std::string folder = format::version_folder(record_.job, record_.version);
+  tier::Tier& tier = directory_.tier();
+  BACKSTAY_ASSIGN(const auto names, tier.list(folder));
+  for (const std::string& name : names) {
+    if (name == format::damaged_name) {
+      BACKSTAY_ASSIGN(const Buffer why, tier.get(folder + "/" + name, mark_bytes_max));
+      return Error(Code::io, std::string(reinterpret_cast<const char*>(why.data()), why.size()));
+    }
+    const auto part = format::node_of_manifest(name);
+    if (!part || *part >= record_.nodes || found_[*part]) continue;
+    BACKSTAY_ASSIGN(const Buffer bytes, tier.get(folder + "/" + name, format::manifest_bytes_max));
+    BACKSTAY_ASSIGN(const auto manifest, format::decode_manifest(bytes));
+    if (manifest.run != record_.run) return Error(Code::busy, "a part of another run is there");
+    const auto of_part = format::record_of(manifest, bytes);
+    record_.payload_bytes += of_part.payload_bytes;
+    record_.manifests_sum += of_part.manifests_sum;
+    found_[*part] = true;
+  }
+  return static_cast<std::uint32_t>(std::ranges::count(found_, true));
+}
+
+}  // namespace backstay::strategy
