@@ -25,9 +25,9 @@ class Fetch final : public ObjectReader {
 
   using ObjectReader::range;
   Status range(std::uint64_t begin, std::uint64_t bytes, Take take) override;
+  Result<Last> last(std::uint64_t bytes) override;
 
  private:
-  Result<Last> last(std::uint64_t bytes) override;
   Status run(const wire::Fetch& what);
   Status on(const wire::Plan& plan, const wire::Fetch& what);
   Status on(const wire::Chunks& chunks);

@@ -15,8 +15,6 @@ BACKSTAY_API int backstay_launcher_failed(int code, const char* message);
  * why it failed, valid until the next call. `context` is the group's; one thread at a time. A rank
  * has one file open at most. */
 typedef struct backstay_transport {
-  /* Collective. `bytes` bytes of every rank, by rank, at rank 0: `all` is NULL on the others. */
-  const char* (*gather)(void* context, const void* mine, size_t bytes, void* all);
   /* Begins to send: `data` stays as it is until wait(). */
   const char* (*send)(void* context, int to, const void* data, size_t bytes);
   /* Exactly these bytes, in the order in which they were sent. Blocks. */
@@ -26,10 +24,9 @@ typedef struct backstay_transport {
   /* Collective over all ranks: those with the same `group` of 0 or more make one file, the others
    * (-1) none. `hints`: "key=value;key=value". */
   const char* (*open)(void* context, int group, const char* path, const char* hints);
-  /* Collective over the file's ranks, like the next two: begins to write `data`, and so many zeros
-   * behind it. `data` stays as it is until write_end(). */
-  const char* (*write_begin)(void* context, uint64_t offset, const void* data, uint64_t bytes,
-                             uint64_t zeros);
+  /* Collective over the file's ranks, like the next two: begins to write `data`, a multiple of 4096
+   * bytes that may be 0. `data` stays as it is until write_end(). */
+  const char* (*write_begin)(void* context, uint64_t offset, const void* data, uint64_t bytes);
   const char* (*write_end)(void* context);
   /* The content is on the storage. */
   const char* (*close)(void* context);

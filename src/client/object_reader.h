@@ -18,6 +18,12 @@ namespace backstay::client {
 class ObjectReader {
  public:
   virtual ~ObjectReader() = default;
+  struct Last {
+    Buffer bytes;
+    std::uint64_t object_bytes = 0;
+  };
+  // The last `bytes` of the object, or all of it where it is shorter.
+  virtual Result<Last> last(std::uint64_t bytes) = 0;
   // The table of the object's regions.
   Result<format::Table> table();
   // Precondition of both: the range lies within the object.
@@ -26,14 +32,6 @@ class ObjectReader {
   // error. An error of `take` ends the reading with it.
   using Take = std::function<Status(std::uint64_t object_offset, Bytes piece)>;
   virtual Status range(std::uint64_t begin, std::uint64_t bytes, Take take) = 0;
-
- protected:
-  struct Last {
-    Buffer bytes;
-    std::uint64_t object_bytes = 0;
-  };
-  // The last `bytes` of the object, or all of it where it is shorter.
-  virtual Result<Last> last(std::uint64_t bytes) = 0;
 };
 
 // The objects of all ranks of one version.

@@ -22,17 +22,14 @@ Result<Snapshot> Snapshot::of(const Regions& regions, const RoutedFiles& files,
   return snapshot;
 }
 
-std::vector<Snapshot::Field> Snapshot::fields() const {
-  std::vector<Field> all;
+std::vector<std::uint64_t> Snapshot::field_bytes() const {
+  std::vector<std::uint64_t> bytes;
   for (std::size_t i = 0; i < regions_.size(); ++i) {
-    const std::uint64_t begin = regions_[i].offset;
-    const std::uint64_t end = i + 1 < regions_.size() ? regions_[i + 1].offset : table_offset_;
-    all.push_back({begin, end - begin, end - begin - regions_[i].bytes, places_[i]});
+    bytes.push_back((i + 1 < regions_.size() ? regions_[i + 1].offset : table_offset_) -
+                    regions_[i].offset);
   }
-  // Who reads fields does not write to them.
-  auto* const tail = const_cast<std::byte*>(tail_.data());
-  all.push_back({table_offset_, tail_.size(), 0, {tail, false, -1}});
-  return all;
+  bytes.push_back(tail_.size());
+  return bytes;
 }
 
 void Snapshot::add_streams(const Streams& streams) {

@@ -29,15 +29,9 @@ class Snapshot final : public ObjectSource {
   std::uint64_t object_bytes() const override { return table_offset_ + tail_.size(); }
   std::uint64_t handed_over() const override { return streams_bytes_; }
 
-  // One region's payload with the zeros behind it, or what follows the last one. All fields
-  // together are the object. Precondition: no streams and no files.
-  struct Field {
-    std::uint64_t offset = 0;  // in the object
-    std::uint64_t bytes = 0;   // with `zeros`
-    std::uint64_t zeros = 0;   // so many of them at the end
-    Place place;               // of the rest
-  };
-  std::vector<Field> fields() const;
+  // The object's fields, which follow each other: each region with the zeros behind it, then the
+  // table.
+  std::vector<std::uint64_t> field_bytes() const;
 
   // Copies and sums in one pass. Errors: invalid (a routed file became shorter), io.
   Result<std::uint64_t> read_next(std::span<std::byte> to) override;

@@ -97,7 +97,6 @@ class FileObject final : public client::ObjectReader {
                        });
   }
 
- protected:
   Result<Last> last(std::uint64_t bytes) override {
     BACKSTAY_ASSIGN(const FoundObject found, objects_.find(rank_));
     Last tail{Buffer(std::min(bytes, found.object->bytes)), found.object->bytes};

@@ -23,18 +23,16 @@ class Restoring {
   Restoring(client::ObjectTarget& target, std::uint64_t held_max)
       : target_(target), held_max_(held_max) {}
 
-  Status verify(const FoundObject& found) {
-    found_ = found;
-    BACKSTAY_TRY(match());
-    std::vector<const format::ChunkEntry*> rest;
-    for (const format::ChunkEntry& chunk : found_.chunks) {
-      if (chunk.object_offset < tail_begin_) rest.push_back(&chunk);
-    }
-    const auto take = [this](const format::ChunkEntry& chunk, AlignedMemory& memory) {
-      keep(chunk, memory);
-      return Status();
-    };
-    return read_chunks(*found_.reader, rest, take);
+  Status verify(FileObjects& objects, Rank rank) {
+    BACKSTAY_TRY(match(*objects.of(rank)));
+    BACKSTAY_ASSIGN(found_, objects.find(rank));
+    std::vector<const format::ChunkEntry*> all;
+    for (const format::ChunkEntry& chunk : found_.chunks) all.push_back(&chunk);
+    return read_chunks(*found_.reader, all,
+                       [this](const format::ChunkEntry& chunk, AlignedMemory& memory) {
+                         hold(chunk, memory);
+                         return Status();
+                       });
   }
 
   void take_back() {
@@ -66,45 +64,20 @@ class Restoring {
   }
 
   // The table is at the object's end, and says whether the target wants the rest.
-  Status match() {
-    const std::uint64_t bytes = found_.object->bytes;
-    if (bytes < format::object_footer_bytes) {
+  Status match(client::ObjectReader& object) {
+    BACKSTAY_ASSIGN(auto tail, object.last(format::object_footer_bytes));
+    if (tail.bytes.size() < format::object_footer_bytes) {
       return Error(Code::corrupt, "the object is shorter than its footer");
     }
-    BACKSTAY_ASSIGN(Buffer tail, last(format::object_footer_bytes));
-    BACKSTAY_ASSIGN(const std::uint64_t needed, target_.tail_bytes(tail, bytes));
-    if (needed > bytes) return Error(Code::corrupt, "the object is shorter than its table");
-    BACKSTAY_ASSIGN(tail, last(needed));
-    BACKSTAY_TRY(target_.match_tail(tail, bytes));
-    for (auto& [chunk, memory] : tail_) keep(*chunk, memory);
-    tail_.clear();
-    return {};
+    BACKSTAY_ASSIGN(const auto needed, target_.tail_bytes(tail.bytes, tail.object_bytes));
+    BACKSTAY_ASSIGN(tail, object.last(needed));
+    if (tail.bytes.size() != needed) {
+      return Error(Code::corrupt, "the object is shorter than its table");
+    }
+    return target_.match_tail(tail.bytes, tail.object_bytes);
   }
 
-  // Reads as many chunks from the end on as hold these bytes.
-  Result<Buffer> last(std::uint64_t bytes) {
-    const std::uint64_t begin = found_.object->bytes - bytes;
-    while (tail_begin_ > begin || tail_.empty()) {
-      const format::ChunkEntry& chunk = found_.chunks[found_.chunks.size() - 1 - tail_.size()];
-      const auto take = [this](const format::ChunkEntry& one, AlignedMemory& memory) {
-        tail_.emplace_back(&one, std::move(memory));
-        return Status();
-      };
-      BACKSTAY_TRY(read_chunks(*found_.reader, {&chunk}, take));
-      tail_begin_ = chunk.object_offset;
-    }
-    Buffer out;
-    for (auto at = tail_.rbegin(); at != tail_.rend(); ++at) {
-      const auto& [chunk, memory] = *at;
-      const std::uint64_t skipped = begin - std::min(begin, chunk->object_offset);
-      if (skipped >= chunk->length) continue;
-      const auto part = memory.span().subspan(skipped, chunk->length - skipped);
-      out.insert(out.end(), part.begin(), part.end());
-    }
-    return out;
-  }
-
-  void keep(const format::ChunkEntry& chunk, AlignedMemory& memory) {
+  void hold(const format::ChunkEntry& chunk, AlignedMemory& memory) {
     if (held_bytes_ + chunk.length > held_max_) return again_.push_back(&chunk);
     held_bytes_ += chunk.length;
     Held& held = held_.emplace_back(Held{&chunk, std::move(memory), false});
@@ -114,8 +87,6 @@ class Restoring {
   client::ObjectTarget& target_;
   const std::uint64_t held_max_;
   FoundObject found_;
-  std::uint64_t tail_begin_ = UINT64_MAX;
-  std::vector<std::pair<const format::ChunkEntry*, AlignedMemory>> tail_;  // the last one first
   std::vector<Held> held_;
   std::uint64_t held_bytes_ = 0;
   std::vector<const format::ChunkEntry*> again_;  // read a second time: no memory to hold them
@@ -161,8 +132,7 @@ client::RestoreOutcome FileVersions::restore(client::ObjectTarget& target, Versi
   const Status verified = attempt([&]() -> Status {
     BACKSTAY_ASSIGN(auto record, good_record(directory_, version, run));
     objects.emplace(directory_.tier(), std::move(record));
-    BACKSTAY_ASSIGN(const FoundObject found, objects->find(static_cast<Rank>(group_.rank())));
-    return restoring.verify(found);
+    return restoring.verify(*objects, static_cast<Rank>(group_.rank()));
   });
   outcome.agreed = agree(verified);
   if (!outcome.agreed.ok()) {

@@ -1,14 +1,12 @@
 #include "strategy/recorder.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "base/attempt.h"
 #include "format/names.h"
-#include "store/catalog.h"
+#include "strategy/quiet_thread.h"
 
 namespace backstay::strategy {
 
@@ -23,30 +21,17 @@ Recorder::Recorder(Directory& directory, format::CommitRecord record,
     : directory_(directory),
       record_(std::move(record)),
       recorded_(std::move(recorded)),
-      found_(record_.nodes) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+      found_(record_.nodes),
+      thread_(quiet_thread([this] { run(); })) {}
 
-Recorder::~Recorder() {
+Status Recorder::finish() {
   {
     const std::lock_guard lock(mutex_);
-    gives_up_ = true;
+    last_look_ = true;
     changed_.notify_all();
   }
-  thread_.join();
-}
-
-Status Recorder::finish(bool parts_are_there) {
-  std::unique_lock lock(mutex_);
-  gives_up_ = gives_up_ || !parts_are_there;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return outcome_.has_value(); });
-  return *outcome_;
+  if (thread_.joinable()) thread_.join();
+  return so_far();
 }
 
 Status Recorder::so_far() {
@@ -59,7 +44,7 @@ Status Recorder::so_far() {
 void Recorder::run() {
   std::unique_lock lock(mutex_);
   for (auto pause = first_pause; !outcome_; pause = std::min(2 * pause, longest_pause)) {
-    const bool last = gives_up_;
+    const bool last = last_look_;
     lock.unlock();
     std::optional<Status> outcome;
     const Status looked = attempt([&]() -> Status {
@@ -67,12 +52,11 @@ void Recorder::run() {
       return {};
     });
     if (!looked.ok()) outcome = looked;
+    if (!outcome && last) outcome = Error(Code::state, "a part of it was never finished");
     lock.lock();
-    if (!outcome && last) outcome = Error(Code::state, "a part of the version was never finished");
     outcome_ = std::move(outcome);
-    if (!outcome_) changed_.wait_for(lock, pause, [&] { return gives_up_; });
+    if (!outcome_) changed_.wait_for(lock, pause, [&] { return last_look_; });
   }
-  changed_.notify_all();
 }
 
 // None: parts are missing.
@@ -85,13 +69,13 @@ std::optional<Status> Recorder::look() {
   return recorded;
 }
 
-// Takes in the manifests that have come since the last time. How many are there.
-Result<std::uint32_t> Recorder::find_parts() {
+// Takes in the manifests that have come since the last time. How many there are.
+Result<std::size_t> Recorder::find_parts() {
   const std::string folder = format::version_folder(record_.job, record_.version);
   tier::Tier& tier = directory_.tier();
   BACKSTAY_ASSIGN(const auto names, tier.list(folder));
   for (const std::string& name : names) {
-    if (name == format::damaged_name) {
+    if (name == format::damaged_name) {  // a writer has failed
       BACKSTAY_ASSIGN(const Buffer why, tier.get(folder + "/" + name, mark_bytes_max));
       return Error(Code::io, std::string(reinterpret_cast<const char*>(why.data()), why.size()));
     }
@@ -105,7 +89,7 @@ Result<std::uint32_t> Recorder::find_parts() {
     record_.manifests_sum += of_part.manifests_sum;
     found_[*part] = true;
   }
-  return static_cast<std::uint32_t>(std::ranges::count(found_, true));
+  return static_cast<std::size_t>(std::ranges::count(found_, true));
 }
 
 }  // namespace backstay::strategy

@@ -8,6 +8,7 @@
 
 #include "base/attempt.h"
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/tell.h"
 #include "client/region_fetch.h"
 #include "client/signals.h"
@@ -36,7 +37,11 @@ Result<std::unique_ptr<client::ProgramSession>> FileSession::start(
   std::unique_ptr<FileSession> session(
       new FileSession(group, std::move(job), std::move(directory), transport));
   BACKSTAY_ASSIGN(session->strategy_, make_strategy(session->ranks_));
-  session->events_.run_begins(group.ranks(), session->newest_used_);
+  session->events_.append("run_begin", {{"ranks", group.ranks()},
+                                        {"nodes", 1},
+                                        {"host", host_name()},
+                                        {"newest", session->newest_used_},
+                                        {"release", BACKSTAY_VERSION}});
   return std::unique_ptr<client::ProgramSession>(std::move(session));
 }
 
@@ -98,10 +103,10 @@ Status FileSession::take_version() {
   due_->checkpoint_begins();
   // The number is used up in any case, so that one number never means two versions.
   const VersionNumber version = ++newest_used_;
-  events_.capture_begins(version);
+  events_.append("capture_begin", {{"version", version}});
   const Status outcome = save(version, *snapshot);
   if (outcome.ok()) version_ = version;
-  if (!outcome.ok()) events_.capture_failed(version, outcome.error());
+  if (!outcome.ok()) events_.append("capture_failed", {{"version", version}}, outcome.error());
   if (!pending_) clear(version, outcome.ok());
   return outcome;
 }
@@ -122,7 +127,7 @@ Status FileSession::save(VersionNumber version, client::Snapshot& snapshot) {
                               .captured_ns = made.captured_ns,
                               .committed_ns = mine.end_ns};
   if (strategy_->writes_behind()) {
-    const auto told = [this, version] { events_.durable(version); };
+    const auto told = [this, version] { events_.append("durable", {{"version", version}}); };
     const Status started = attempt([&]() -> Status {
       if (first()) recorder_ = std::make_unique<Recorder>(*directory_, record, told);
       return {};
@@ -130,23 +135,15 @@ Status FileSession::save(VersionNumber version, client::Snapshot& snapshot) {
     pending_ = Pending{record, mine};
     return group_.agree(started);
   }
-  BACKSTAY_ASSIGN(const auto reports, gather(mine));
+  BACKSTAY_ASSIGN(const auto reports, gather(group_, mine));
   for (const RankReport& report : reports) {
     record.payload_bytes += report.payload_bytes;
     record.manifests_sum += report.digest;
   }
   BACKSTAY_TRY(group_.agree(first() ? directory_->record(record) : Status()));
   events_.captured(version, reports);
-  events_.durable(version);
+  events_.append("durable", {{"version", version}});
   return {};
-}
-
-// By rank, on rank 0; empty on the others.
-Result<std::vector<RankReport>> FileSession::gather(const RankReport& mine) const {
-  if (!transport_) return strategy::gather(group_, mine);
-  std::vector<RankReport> all(first() ? static_cast<std::size_t>(group_.ranks()) : 0);
-  BACKSTAY_TRY(transport_->gather(std::as_bytes(std::span(&mine, 1)), all.data()));
-  return all;
 }
 
 // Rank 0: older versions go, or what is left of this one.
@@ -166,15 +163,15 @@ Status FileSession::settle() {
   pending_.reset();
   Status outcome = strategy_->settle(pending.report);
   if (first()) {
-    const Status recorded = recorder_->finish(outcome.ok());
+    const Status recorded = recorder_->finish();
     if (outcome.ok()) outcome = recorded;
     recorder_.reset();
   }
   outcome = group_.agree(outcome);
   const VersionNumber version = pending.record.version;
-  const auto reports = gather(pending.report);
+  const auto reports = gather(group_, pending.report);
   if (outcome.ok() && reports.ok()) events_.captured(version, *reports);
-  if (!outcome.ok()) events_.capture_failed(version, outcome.error());
+  if (!outcome.ok()) events_.append("capture_failed", {{"version", version}}, outcome.error());
   clear(version, outcome.ok());
   if (outcome.ok()) return {};
   return Error(outcome.error().code(),
@@ -226,7 +223,7 @@ Status FileSession::read_region(VersionNumber version, const std::string& name, 
 
 Status FileSession::finish() {
   const Status settled = settle();
-  events_.run_ends(stop_requested());
+  events_.append("run_end", {{"how", stop_requested() ? "stopped" : "finished"}});
   return group_.agree(settled);
 }
 

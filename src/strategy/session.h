@@ -67,8 +67,6 @@ class FileSession final : public client::ProgramSession {
   Error needs_agent(const std::string& what) const;
   Status take_version();
   Status save(VersionNumber version, client::Snapshot& snapshot);
-  Status record(format::CommitRecord& record, const std::vector<RankReport>& reports);
-  Result<std::vector<RankReport>> gather(const RankReport& mine) const;
   void clear(VersionNumber version, bool exists);
   Status settle();
   Status settle_tell();

@@ -32,16 +32,16 @@ Result<VersionNumber> FileSession::restart() {
       .make_ready = {}};
   bool touched = false;
   client::RestartLoop loop(group_, versions, plan);
-  events_.restart_begins();
+  events_.append("restart_begin", {{"from", "durable"}});
   const auto found = loop.run(touched);
   if (!found.ok()) {
     const Error& why = found.error();
     const bool refused = why.code() == Code::mismatch || why.code() == Code::rank_count;
-    if (why.code() != Code::none) events_.restart_failed(why, refused);
+    if (why.code() != Code::none) events_.append(refused ? "refused" : "restart_failed", {}, why);
     return touched ? client::of_undefined_regions(why)
                    : client::as_told(why, job_.origin, job_.config.job.name, touched);
   }
-  events_.restored(*found);
+  events_.append("restored", {{"version", *found}, {"from", "durable"}});
   if (version_ == 0 && had_finished_) client::tell_finished(job_.config.job.name, *found);
   version_ = *found;
   newest_used_ = std::max(newest_used_, *found);

@@ -2,60 +2,51 @@
 
 #include <fmt/format.h>
 
-#include "strategy/collective.h"
-#include "strategy/file_per_process.h"
-#include "strategy/groups.h"
-#include "strategy/writers.h"
+#include <algorithm>
+
+#include "strategy/layout.h"
+#include "strategy/own_files.h"
+#include "strategy/shared_files.h"
 
 namespace backstay::strategy {
 
 namespace {
 
-using Made = Result<std::unique_ptr<Strategy>>;
-
 Error wrong(const std::string& what) { return {Code::config, what}; }
-
-Made file_per_process(const Ranks& ranks) {
-  return std::unique_ptr<Strategy>(std::make_unique<FilePerProcess>(ranks));
-}
-
-Made collective(const Ranks& ranks) {
-  const auto files = std::max(ranks.job.config.strategy.files, 1U);
-  const auto all = static_cast<std::uint32_t>(ranks.group.ranks());
-  if (files > all) {
-    return wrong(
-        fmt::format("strategy.files is {}, and the job has {} ranks: it is at most their "
-                    "number",
-                    files, all));
-  }
-  return std::unique_ptr<Strategy>(std::make_unique<Collective>(ranks, files));
-}
-
-Made writers(const Ranks& ranks) {
-  const Config::Strategy& config = ranks.job.config.strategy;
-  const auto all = static_cast<std::uint32_t>(ranks.group.ranks());
-  const auto each = std::min(config.ranks_per_writer, all);
-  const auto groups =
-      static_cast<std::uint32_t>(groups_of(ranks.group.ranks(), static_cast<int>(each)));
-  const auto files = config.files == 0 ? groups : config.files;
-  if (files > groups) {
-    return wrong(
-        fmt::format("strategy.files is {}, and {} ranks with strategy.ranks_per_writer {} "
-                    "have {} writers: it is at most their number",
-                    files, all, config.ranks_per_writer, groups));
-  }
-  if (files == groups) return std::unique_ptr<Strategy>(std::make_unique<Writers>(ranks, each));
-  return std::unique_ptr<Strategy>(std::make_unique<CollectiveWriters>(ranks, each, files));
-}
 
 struct Row {
   std::string_view name;
-  bool needs_transport;
-  Made (*make)(const Ranks& ranks);
+  bool groups;  // several ranks have one writer
+  bool shares;  // writers may share a file
+  bool behind;  // those that do not write while the program computes
 };
-constexpr Row rows[] = {{"file_per_process", false, file_per_process},
-                        {"collective", true, collective},
-                        {"writers", true, writers}};
+constexpr Row rows[] = {{"file_per_process", false, false, false},
+                        {"collective", false, true, false},
+                        {"writers", true, true, true}};
+
+Result<std::unique_ptr<Strategy>> make(const Ranks& ranks, const Row& row) {
+  const Config::Strategy& config = ranks.job.config.strategy;
+  const int all = ranks.group.ranks();
+  const int each = row.groups ? static_cast<int>(std::min<std::uint64_t>(
+                                    config.ranks_per_writer, static_cast<std::uint64_t>(all)))
+                              : 1;
+  const auto writers = static_cast<std::uint32_t>(groups_of(all, each));
+  const std::uint32_t usual = row.shares && !row.groups ? 1 : writers;
+  const std::uint32_t files = row.shares && config.files != 0 ? config.files : usual;
+  if (files > writers) {
+    return wrong(
+        fmt::format("strategy.files is {}, and {} ranks have {} writers: a version has at "
+                    "most one file for each",
+                    files, all, writers));
+  }
+  std::unique_ptr<Strategy> made;
+  if (files == writers && (row.groups || !row.shares)) {
+    made = std::make_unique<OwnFiles>(ranks, each, row.behind);
+  } else {
+    made = std::make_unique<SharedFiles>(ranks, each, files);
+  }
+  return made;
+}
 
 // "key=value;key=value".
 Status check_hints(const std::string& hints) {
@@ -78,7 +69,7 @@ Result<std::unique_ptr<Strategy>> make_strategy(const Ranks& ranks) {
   BACKSTAY_TRY(check_hints(config.hints));
   for (const Row& row : rows) {
     if (row.name != config.name) continue;
-    if (!row.needs_transport || ranks.transport != nullptr) return row.make(ranks);
+    if (!row.shares || ranks.transport != nullptr) return make(ranks, row);
     return Error(
         Code::unsupported,
         fmt::format("strategy.name = \"{}\" needs MPI, which a program in C, C++ or Fortran "
@@ -88,7 +79,7 @@ Result<std::unique_ptr<Strategy>> make_strategy(const Ranks& ranks) {
   return Error(Code::internal, "strategy.name has no row: " + config.name);
 }
 
-store::VersionInfo info_of(const Ranks& ranks, const NewVersion& version, std::uint32_t part,
+store::VersionInfo info_of(const Ranks& ranks, const NewVersion& version, int part,
                            std::uint32_t parts) {
   return {.version = version.number,
           .run = ranks.job.run,

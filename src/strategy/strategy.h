@@ -56,7 +56,7 @@ inline void keep(Status& first, const Status& next) {
 }
 
 // As a part's writer and manifest want it.
-store::VersionInfo info_of(const Ranks& ranks, const NewVersion& version, std::uint32_t part,
+store::VersionInfo info_of(const Ranks& ranks, const NewVersion& version, int part,
                            std::uint32_t parts);
 
 // A piece of an object becomes one chunk.

@@ -11,9 +11,6 @@ Status as_status(const char* failed, const char* what) {
 
 }  // namespace
 
-Status Transport::gather(Bytes mine, void* all) const {
-  return as_status(table_.gather(context_, mine.data(), mine.size(), all), "gather");
-}
 Status Transport::send(int to, Bytes data) const {
   return as_status(table_.send(context_, to, data.data(), data.size()), "send");
 }
@@ -29,8 +26,8 @@ Status Transport::wait() const {
 Status Transport::open(int group, const std::string& path, const std::string& hints) const {
   return as_status(table_.open(context_, group, path.c_str(), hints.c_str()), "open by MPI-IO");
 }
-Status Transport::write_begin(std::uint64_t offset, Bytes data, std::uint64_t zeros) const {
-  return as_status(table_.write_begin(context_, offset, data.data(), data.size(), zeros),
+Status Transport::write_begin(std::uint64_t offset, Bytes data) const {
+  return as_status(table_.write_begin(context_, offset, data.data(), data.size()),
                    "write by MPI-IO");
 }
 Status Transport::write_end() const {

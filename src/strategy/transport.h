@@ -43,10 +43,8 @@ class Transport {
     return values;
   }
 
-  Status gather(Bytes mine, void* all) const;
-
   Status open(int group, const std::string& path, const std::string& hints) const;
-  Status write_begin(std::uint64_t offset, Bytes data, std::uint64_t zeros) const;
+  Status write_begin(std::uint64_t offset, Bytes data) const;
   Status write_end() const;
   Status close() const;
 

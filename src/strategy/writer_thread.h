@@ -1,47 +1,39 @@
-// The thread of a rank that writes for its group: what its buffers hold goes to the file while the
-// program computes. It calls no MPI.
+// The thread of a rank that writes: what its buffers hold goes to the file while they are filled,
+// and while the program computes. It calls no MPI.
 //
-// One version at a time: begin(), then for each piece buffer() and filled(), then end(). The part
-// is finished some time after that; wait() waits for it. A part that failed takes no more bytes:
-// buffers come back unwritten, so that nobody waits for room that never comes.
+// One version at a time: begin(), take() for each piece, end(); then the part is finished, and
+// wait() waits for that. A part that failed takes no more bytes: buffers come back unwritten, so
+// that nobody waits for room that never comes. A failure is also marked in the version's folder,
+// for those who wait for the version.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <thread>
 
-#include "strategy/file_per_process.h"
+#include "strategy/writer_group.h"
 
 namespace backstay::strategy {
 
 class WriterThread {
  public:
-  // `failed` is called in it for each part that fails. Errors are thrown: std::system_error,
-  // std::bad_alloc.
-  using TellFailure = std::function<void(VersionNumber version, const Error& why)>;
-  WriterThread(const Config& config, TellFailure failed);
-  // Waits for what is in flight; a part that has not ended is given up.
+  // Throws std::bad_alloc.
+  explicit WriterThread(const Ranks& ranks);
+  // Waits for the part; one that has not ended is given up.
   ~WriterThread();
   WriterThread(const WriterThread&) = delete;
   WriterThread& operator=(const WriterThread&) = delete;
 
-  std::uint32_t piece_bytes() const { return buffers_.piece_bytes(); }
-  // Precondition: wait() has returned, or nothing was begun.
-  void begin(std::unique_ptr<store::PartWriter> part, std::uint64_t bytes);
-  // A buffer that is free. Blocks until there is one.
-  std::size_t buffer();
-  std::span<std::byte> memory(std::size_t buffer) const { return buffers_.at(buffer); }
-  // A chunk whose memory is that buffer.
-  void filled(std::size_t buffer, const store::NewChunk& chunk);
-  void end(store::PartEnd end);
-  // The part is given up.
-  void give_up(const Error& why);
+  // Precondition: wait() has returned since the last begin(). Throws std::system_error.
+  void begin(const store::VersionInfo& info, store::PartEnd end);
+  // Blocks until a buffer is free. Errors: those of `fill`.
+  Status take(const Chunk& chunk, const Fill& fill);
+  // All pieces were taken; or they are not what they should be.
+  void end(const Status& taken);
 
-  // Until the last part is finished, or has failed. `report` gets what it holds, and times.
+  // `report` gets what the part holds, and times.
   Status wait(RankReport& report);
   // The same without waiting: ok also of one that is on its way.
   Status so_far();
@@ -51,23 +43,21 @@ class WriterThread {
     std::size_t buffer;
     store::NewChunk chunk;
   };
-  void run();
-  void write_all(std::unique_lock<std::mutex>& lock);
-  void take_in(bool wait, std::unique_lock<std::mutex>& lock);
+  void run(const store::VersionInfo& info, store::PartEnd& end);
+  Status write_all(store::PartWriter& part);
+  std::optional<Filled> next();
+  void take_back(std::size_t buffer);
+  void reap(store::PartWriter& part, bool wait);
 
+  const Ranks ranks_;
   const Buffers buffers_;
-  const TellFailure tell_failure_;
   std::mutex mutex_;
   std::condition_variable changed_;  // any of what follows
-  std::unique_ptr<store::PartWriter> part_;
-  std::uint64_t bytes_ = 0;  // a guess
   std::deque<Filled> filled_;
   std::deque<std::size_t> idle_;
-  std::optional<store::PartEnd> end_;
-  std::optional<Status> outcome_;  // of the last part
-  std::optional<Error> failed_;    // of the present one
-  RankReport times_;
-  bool stops_ = false;
+  std::optional<Status> ended_;  // end() was called
+  Status outcome_;
+  RankReport report_;  // the thread's, until it has ended
   std::thread thread_;
 };
 

@@ -72,7 +72,7 @@ constexpr const char* ways[] = {
     "name = \"collective\"\nfiles = 2\nalign_kib = 64\n",
     "name = \"writers\"\nbuffer_mib = 8\n",
     "name = \"writers\"\nranks_per_writer = 2\nbuffer_mib = 8\n",
-    "name = \"writers\"\nranks_per_writer = 1\nfiles = 2\n",
+    "name = \"writers\"\nranks_per_writer = 2\nfiles = 1\n",
 };
 
 class Job {

@@ -152,12 +152,10 @@ class ThreadTransport {
     meet(job_, ranks_, lock);
     return group < 0 ? nullptr : text(mine.common->failed);
   }
-  const char* write_begin(int rank, std::uint64_t offset, const void* data, std::uint64_t bytes,
-                          std::uint64_t zeros) {
+  const char* write_begin(int rank, std::uint64_t offset, const void* data, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     Member& mine = member(rank);
-    Buffer all(bytes + zeros);
-    if (bytes > 0) std::memcpy(all.data(), data, bytes);
+    const Bytes all(static_cast<const std::byte*>(data), bytes);
     const Status written = all.empty() ? Status() : mine.common->file->write_at(offset, all);
     mine.failed = written.ok() ? "" : written.error().message();
     return nullptr;
@@ -183,20 +181,6 @@ class ThreadTransport {
 
   static const backstay_transport& table() {
     static const backstay_transport functions = {
-        [](void* context, const void* mine, std::size_t bytes, void* to) {
-          return call(context, "gather", [&](ThreadTransport& world, int rank) -> const char* {
-            if (rank != 0) {
-              (void)world.send(rank, 0, mine, bytes);
-              return world.wait(rank);
-            }
-            auto* at = static_cast<std::byte*>(to);
-            std::memcpy(at, mine, bytes);
-            for (int other = 1; other < world.ranks_; ++other) {
-              (void)world.receive(0, other, at + bytes * static_cast<std::size_t>(other), bytes);
-            }
-            return nullptr;
-          });
-        },
         [](void* context, int to, const void* data, std::size_t bytes) {
           return call(context, "send", [&](ThreadTransport& world, int rank) {
             return world.send(rank, to, data, bytes);
@@ -216,10 +200,9 @@ class ThreadTransport {
             return world.open(rank, group, path);
           });
         },
-        [](void* context, std::uint64_t offset, const void* data, std::uint64_t bytes,
-           std::uint64_t zeros) {
+        [](void* context, std::uint64_t offset, const void* data, std::uint64_t bytes) {
           return call(context, "write_begin", [&](ThreadTransport& world, int rank) {
-            return world.write_begin(rank, offset, data, bytes, zeros);
+            return world.write_begin(rank, offset, data, bytes);
           });
         },
         [](void* context) {

@@ -19,8 +19,7 @@ struct Context {
   MPI_Comm file_comm = MPI_COMM_NULL;
   MPI_File file = MPI_FILE_NULL;
   std::string path;
-  MPI_Datatype type = MPI_DATATYPE_NULL;  // of what is being written
-  std::vector<char> zeros;
+  MPI_Datatype block = MPI_DATATYPE_NULL;  // of which an int counts enough
 };
 
 // Its context is a Context.

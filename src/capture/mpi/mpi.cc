@@ -31,6 +31,7 @@ void release(void* context) {
   int finalized = 0;
   if (MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) {
     if (mine->file_comm != MPI_COMM_NULL) MPI_Comm_free(&mine->file_comm);
+    if (mine->block != MPI_DATATYPE_NULL) MPI_Type_free(&mine->block);
     MPI_Comm_free(&mine->comm);
   }
   delete mine;

@@ -1,0 +1,57 @@
+#include "strategy/own_files.h"
+
+#include <utility>
+
+#include "base/attempt.h"
+#include "base/clock.h"
+
+namespace backstay::strategy {
+
+OwnFiles::OwnFiles(const Ranks& ranks, int each, bool behind)
+    : ranks_(ranks),
+      files_(static_cast<std::uint32_t>(groups_of(ranks.group.ranks(), each))),
+      behind_(behind),
+      group_(ranks, each) {}
+
+Status OwnFiles::write(const NewVersion& version, client::Snapshot& snapshot, RankReport& report) {
+  const Status handed_over = attempt([&] {
+    return group_.writes() ? take_in(version, snapshot, report) : group_.send(snapshot, report);
+  });
+  const Status agreed = ranks_.group.agree(handed_over);
+  if (behind_ && agreed.ok()) return {};
+  const Status settled = settle(report);
+  return agreed.ok() ? settled : agreed;
+}
+
+Status OwnFiles::take_in(const NewVersion& version, client::Snapshot& snapshot,
+                         RankReport& report) {
+  const std::uint64_t began = system_clock().monotonic_ns();
+  if (thread_ == nullptr) thread_ = std::make_unique<WriterThread>(ranks_);
+  BACKSTAY_ASSIGN(const auto shapes, group_.take_shapes(snapshot));
+  store::PartEnd end{version.number, version.captured_ns, {}};
+  for (const auto& shape : shapes) {
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t field : shape) bytes += field;
+    const auto rank = group_.first() + static_cast<int>(end.object_bytes.size());
+    end.object_bytes.emplace_back(static_cast<Rank>(rank), bytes);
+  }
+  thread_->begin(info_of(ranks_, version, group_.number(), files_), std::move(end));
+  Status status;
+  for (std::size_t field = 0; field < most_fields(shapes); ++field) {
+    keep(status, group_.take_field(snapshot, shapes, field,
+                                   [&](const Chunk& chunk, const Fill& fill) -> Status {
+                                     return thread_->take(chunk, fill);
+                                   }));
+  }
+  thread_->end(status);
+  report.hand_over_ns = system_clock().monotonic_ns() - began;
+  return status;
+}
+
+Status OwnFiles::settle(RankReport& report) {
+  return ranks_.group.agree(thread_ == nullptr ? Status() : thread_->wait(report));
+}
+
+Status OwnFiles::so_far() { return thread_ == nullptr ? Status() : thread_->so_far(); }
+
+}  // namespace backstay::strategy

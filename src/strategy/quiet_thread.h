@@ -1,0 +1,26 @@
+// A thread inside of somebody's program: the program's signals are for its own threads.
+#pragma once
+
+#include <signal.h>
+
+#include <thread>
+#include <utility>
+
+namespace backstay::strategy {
+
+// Throws std::system_error.
+template <typename Body>
+std::thread quiet_thread(Body&& body) {
+  struct Blocked {
+    Blocked() {
+      sigset_t all;
+      ::sigfillset(&all);
+      ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    sigset_t before{};
+  } blocked;
+  return std::thread(std::forward<Body>(body));
+}
+
+}  // namespace backstay::strategy

@@ -1,0 +1,173 @@
+#include "strategy/shared_files.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "base/attempt.h"
+#include "base/clock.h"
+#include "format/names.h"
+
+namespace backstay::strategy {
+
+namespace {
+
+std::uint64_t align_of(const Config& config) {
+  struct stat facts {};
+  std::uint64_t align = std::uint64_t{config.strategy.align_kib} << 10;
+  if (align == 0 && ::stat(config.durable.dir.c_str(), &facts) == 0) {
+    align = static_cast<std::uint64_t>(facts.st_blksize);
+  }
+  return round_up(std::max<std::uint64_t>(align, 1), format::segment_alignment);
+}
+
+}  // namespace
+
+SharedFiles::SharedFiles(const Ranks& ranks, int each, std::uint32_t files)
+    : ranks_(ranks), files_(files), align_(align_of(ranks.job.config)), group_(ranks, each) {
+  if (!group_.writes()) return;
+  const int groups = groups_of(ranks.group.ranks(), each);
+  file_ = share_of(group_.number(), groups, static_cast<int>(files));
+  const int end = first_of_share(file_ + 1, groups, static_cast<int>(files));
+  for (int group = first_of_share(file_, groups, static_cast<int>(files)); group < end; ++group) {
+    writers_.push_back(group * each);
+  }
+}
+
+Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
+                          RankReport& report) {
+  const Clock& clock = system_clock();
+  const bool writes = group_.writes();
+  const std::uint64_t began = clock.monotonic_ns();
+  Version mine;
+  Status status = ranks_.transport->open(file_, path_of(version), ranks_.job.config.strategy.hints);
+  const bool is_open = writes && status.ok();
+  if (is_open) keep(status, write_header(version));
+  const std::uint64_t opened_ns = clock.monotonic_ns();
+  keep(status, attempt([&]() -> Status {
+         if (!writes) return group_.send(snapshot, report);
+         BACKSTAY_TRY(lay_out(snapshot, mine));
+         return write_fields(snapshot, mine, is_open);
+       }));
+  const std::uint64_t written_ns = clock.monotonic_ns();
+  if (is_open) keep(status, ranks_.transport->close());
+  BACKSTAY_TRY(ranks_.group.agree(status));
+  const Status published =
+      attempt([&] { return writes ? publish(version, mine, report) : Status(); });
+  if (writes) {
+    report.open_ns = opened_ns - began;
+    report.write_ns = written_ns - opened_ns;
+    report.close_ns = clock.monotonic_ns() - written_ns;
+  }
+  return ranks_.group.agree(published);
+}
+
+std::string SharedFiles::path_of(const NewVersion& version) const {
+  const std::string folder = format::version_folder(ranks_.directory.job(), version.number);
+  return ranks_.job.config.durable.dir + "/" +
+         format::segment_name(folder, static_cast<NodeId>(std::max(file_, 0)));
+}
+
+// The file's first writer answers each with the number of rounds, the file's end, and its places.
+Status SharedFiles::lay_out(const client::Snapshot& snapshot, Version& version) const {
+  const Transport& transport = *ranks_.transport;
+  BACKSTAY_ASSIGN(version.shapes, group_.take_shapes(snapshot));
+  version.extents.assign(most_fields(version.shapes), 0);
+  for (const auto& shape : version.shapes) {
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      version.extents[i] += format::slot_bytes(shape[i]);
+  }
+  for (std::uint64_t& extent : version.extents) extent = round_up(extent, align_);
+  std::vector<std::uint64_t> answer;
+  if (!leads()) {
+    BACKSTAY_TRY(transport.send_all(writers_.front(), version.extents));
+    BACKSTAY_TRY(transport.wait());
+    BACKSTAY_ASSIGN(answer, transport.receive_all<std::uint64_t>(writers_.front()));
+  } else {
+    BytesOfFields all{version.extents};
+    for (std::size_t i = 1; i < writers_.size(); ++i) {
+      BACKSTAY_ASSIGN(auto theirs, transport.receive_all<std::uint64_t>(writers_[i]));
+      all.push_back(std::move(theirs));
+    }
+    const std::uint64_t rounds = most_fields(all);
+    const std::uint64_t end = strategy::lay_out(all, align_);
+    for (auto& offsets : all) offsets.insert(offsets.begin(), {rounds, end});
+    for (std::size_t i = 1; i < writers_.size(); ++i) {
+      BACKSTAY_TRY(transport.send_all(writers_[i], all[i]));
+    }
+    BACKSTAY_TRY(transport.wait());
+    answer = all.front();
+  }
+  version.rounds = answer[0];
+  version.end = answer[1];
+  version.offsets.assign(answer.begin() + 2, answer.end());
+  return {};
+}
+
+Status SharedFiles::write_header(const NewVersion& version) const {
+  Buffer header;
+  if (leads()) {
+    header = format::encode(format::SegmentHeader{.job = ranks_.directory.job(),
+                                                  .node = static_cast<NodeId>(file_),
+                                                  .version = version.number,
+                                                  .run = ranks_.job.run,
+                                                  .created_ns = system_clock().wall_ns()});
+    header.resize(round_up(header.size(), align_));
+  }
+  BACKSTAY_TRY(ranks_.transport->write_begin(0, header));
+  return ranks_.transport->write_end();
+}
+
+// Without a file it only takes in what the workers send.
+Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version, bool is_open) const {
+  Status status;
+  for (std::size_t field = 0; field < version.rounds; ++field) {
+    const bool has = field < version.extents.size();
+    Buffer data(has ? version.extents[field] : 0);
+    std::uint64_t at = 0;
+    const auto take = [&](const Chunk& chunk, const Fill& fill) -> Status {
+      const auto sum = fill(std::span(data).subspan(at, chunk.length));
+      version.chunks.push_back({.object = chunk.rank,
+                                .length = chunk.length,
+                                .object_offset = chunk.object_offset,
+                                .segment_offset = version.offsets[field] + at,
+                                .checksum = sum.ok() ? *sum : 0});
+      at += format::slot_bytes(chunk.length);
+      return sum.ok() ? Status() : Status(sum.error());
+    };
+    if (has) keep(status, group_.take_field(snapshot, version.shapes, field, take));
+    if (!is_open) continue;
+    keep(status, ranks_.transport->write_begin(has ? version.offsets[field] : 0, data));
+    keep(status, ranks_.transport->write_end());
+  }
+  return status;
+}
+
+Status SharedFiles::publish(const NewVersion& version, Version& written, RankReport& report) const {
+  const Transport& transport = *ranks_.transport;
+  if (!leads()) {
+    BACKSTAY_TRY(transport.send_all(writers_.front(), written.chunks));
+    return transport.wait();
+  }
+  for (std::size_t i = 1; i < writers_.size(); ++i) {
+    BACKSTAY_ASSIGN(const auto theirs, transport.receive_all<format::ChunkEntry>(writers_[i]));
+    written.chunks.insert(written.chunks.end(), theirs.begin(), theirs.end());
+  }
+  store::PartEnd end{version.number, version.captured_ns, {}};
+  for (const format::ChunkEntry& chunk : written.chunks) {  // ranks follow each other by field
+    auto& objects = end.object_bytes;
+    const auto same =
+        std::ranges::find(objects, chunk.object, &decltype(end.object_bytes)::value_type::first);
+    if (same != objects.end()) same->second += chunk.length;
+    if (same == objects.end()) objects.emplace_back(chunk.object, chunk.length);
+  }
+  store::PartWriter part(ranks_.directory.tier(), ranks_.directory.job(),
+                         info_of(ranks_, version, file_, files_));
+  BACKSTAY_ASSIGN(const store::FinishedPart finished,
+                  part.finish_written(end, std::move(written.chunks), written.end));
+  report.payload_bytes = finished.record.payload_bytes;
+  report.digest = finished.record.manifests_sum;
+  return {};
+}
+
+}  // namespace backstay::strategy
