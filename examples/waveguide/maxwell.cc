@@ -21,22 +21,27 @@ Vector cross(const Vector& a, const Vector& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
+// Adds to point i of each line along an axis what point m gives it: table[m n + i] in[m].
+void add_along(int axis, int n, const std::vector<double>& table, const double* in, double* out) {
+  const int inner = axis == 2 ? n * n : n;
+  if (axis == 0)
+    for (int row = 0; row < n * n * n; row += n)
+      for (int m = 0; m < n; ++m)
+        for (int i = 0; i < n; ++i) out[row + i] += table[m * n + i] * in[row + m];
+  else
+    for (int start = 0; start < n * n * n; start += n * inner)
+      for (int to = 0; to < n; ++to)
+        for (int m = 0; m < n; ++m)
+          for (int i = 0; i < inner; ++i)
+            out[start + to * inner + i] += table[m * n + to] * in[start + m * inner + i];
+}
+
 // The slopes of u along the three reference axes of an element.
 void slopes(const Basis& basis, const double* u, std::array<std::vector<double>, 3>& out) {
-  const int n = basis.n, square = n * n;
-  for (auto& one : out) std::fill(one.begin(), one.end(), 0.0);
-  for (int row = 0; row < square; ++row)
-    for (int m = 0; m < n; ++m)
-      for (int i = 0; i < n; ++i) out[0][row * n + i] += basis.dt[m * n + i] * u[row * n + m];
-  for (int k = 0; k < n; ++k)
-    for (int j = 0; j < n; ++j)
-      for (int m = 0; m < n; ++m)
-        for (int i = 0; i < n; ++i)
-          out[1][k * square + j * n + i] += basis.d[j * n + m] * u[k * square + m * n + i];
-  for (int k = 0; k < n; ++k)
-    for (int m = 0; m < n; ++m)
-      for (int i = 0; i < square; ++i)
-        out[2][k * square + i] += basis.d[k * n + m] * u[m * square + i];
+  for (int d = 0; d < 3; ++d) {
+    std::fill(out[d].begin(), out[d].end(), 0.0);
+    add_along(d, basis.n, basis.dt, u, out[d].data());
+  }
 }
 
 }  // namespace
@@ -147,23 +152,32 @@ void Maxwell::start_exchange() {
   }
 }
 
-void Maxwell::add_curls(std::int64_t element) {
+void Maxwell::add_curl_of_h(std::int64_t element) {
   const std::int64_t from = element * cube_;
-  for (int f = 0; f < 6; ++f) {
-    slopes(basis_, &fields[f][from], scratch_);
-    // Component a of H adds its slope along a + 2 to rate a + 1 of E, and takes the other.
-    const int a = f % 3, b = (a + 1) % 3, c = (a + 2) % 3, to = f < 3 ? 3 : 0;
-    const double sign = f < 3 ? -1 : 1;
-    double *up = &rate_[to + b][from], *down = &rate_[to + c][from];
-    for (std::int64_t p = 0; p < cube_; ++p) {
-      double along_b = 0, along_c = 0;
+  for (int a = 0; a < 3; ++a) {
+    slopes(basis_, &fields[3 + a][from], scratch_);
+    const int b = (a + 1) % 3, c = (a + 2) % 3;
+    double *more = &rate_[b][from], *less = &rate_[c][from];
+    for (std::int64_t p = 0; p < cube_; ++p)
       for (int d = 0; d < 3; ++d) {
-        along_b += slope_[3 * d + b][from + p] * scratch_[d][p];
-        along_c += slope_[3 * d + c][from + p] * scratch_[d][p];
+        more[p] += slope_[3 * d + c][from + p] * scratch_[d][p];
+        less[p] -= slope_[3 * d + b][from + p] * scratch_[d][p];
       }
-      up[p] += sign * along_c;
-      down[p] -= sign * along_b;
+  }
+}
+
+void Maxwell::subtract_curl_of_e(std::int64_t element) {
+  const std::int64_t from = element * cube_;
+  for (int a = 0; a < 3; ++a) {
+    const int b = (a + 1) % 3, c = (a + 2) % 3;
+    double* rate = &rate_[3 + a][from];
+    for (int d = 0; d < 3; ++d) {
+      for (std::int64_t p = 0; p < cube_; ++p)
+        scratch_[d][p] = volume[from + p] * (slope_[3 * d + b][from + p] * fields[c][from + p] -
+                                             slope_[3 * d + c][from + p] * fields[b][from + p]);
+      add_along(d, basis_.n, basis_.d, scratch_[d].data(), rate);
     }
+    for (std::int64_t p = 0; p < cube_; ++p) rate[p] /= volume[from + p];
   }
 }
 
@@ -178,8 +192,10 @@ void Maxwell::add_faces(std::int64_t element) {
         e[c] = behind_[f] ? behind_[f][6 * q + c] - mine[c] : -2 * mine[c];
         h[c] = behind_[f] ? behind_[f][6 * q + 3 + c] - mine[3 + c] : 0;
       }
-      const Vector across_e = cross(at.normal, e), across_h = cross(at.normal, h);
       const double e_n = dot(at.normal, e), h_n = dot(at.normal, h);
+      const Vector across_h = cross(at.normal, h);
+      const Vector across_e =  // of both sides' sum: the weak form
+          cross(at.normal, {e[0] + 2 * mine[0], e[1] + 2 * mine[1], e[2] + 2 * mine[2]});
       for (int c = 0; c < 3; ++c) {
         rate_[c][at.point] += at.lift * (across_h[c] + e[c] - e_n * at.normal[c]);
         rate_[3 + c][at.point] += at.lift * (h[c] - h_n * at.normal[c] - across_e[c]);
@@ -191,7 +207,10 @@ void Maxwell::step(double dt) {
   for (std::size_t stage = 0; stage < rk_a.size(); ++stage) {
     start_exchange();
     for (auto& one : rate_) std::fill(one.begin(), one.end(), 0.0);
-    for (std::int64_t e = 0; e < count_; ++e) add_curls(e);
+    for (std::int64_t e = 0; e < count_; ++e) {
+      add_curl_of_h(e);
+      subtract_curl_of_e(e);
+    }
     MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
     for (std::int64_t e = 0; e < count_; ++e) add_faces(e);
     for (std::size_t c = 0; c < fields.size(); ++c)

@@ -45,7 +45,10 @@ class Maxwell {
   void set_faces(const Mesh& mesh);
   void set_neighbours(const Mesh& mesh);
   void start_exchange();
-  void add_curls(std::int64_t element);
+  // The strong form for E and the weak form for H: each is the other's transpose, so the energy
+  // cannot grow, on curved elements either.
+  void add_curl_of_h(std::int64_t element);
+  void subtract_curl_of_e(std::int64_t element);
   void add_faces(std::int64_t element);
 
   const Basis basis_;
