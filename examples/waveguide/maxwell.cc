@@ -21,27 +21,20 @@ Vector cross(const Vector& a, const Vector& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
-// Adds to point i of each line along an axis what point m gives it: table[m n + i] in[m].
-void add_along(int axis, int n, const std::vector<double>& table, const double* in, double* out) {
-  const int inner = axis == 2 ? n * n : n;
+// Adds `sign` times the slope of `in` along a reference axis of an element.
+void add_slope(const Basis& basis, int axis, double sign, const std::vector<double>& in,
+               std::vector<double>& out) {
+  const int n = basis.n, inner = axis == 2 ? n * n : n;
   if (axis == 0)
     for (int row = 0; row < n * n * n; row += n)
       for (int m = 0; m < n; ++m)
-        for (int i = 0; i < n; ++i) out[row + i] += table[m * n + i] * in[row + m];
+        for (int i = 0; i < n; ++i) out[row + i] += sign * in[row + m] * basis.dt[m * n + i];
   else
     for (int start = 0; start < n * n * n; start += n * inner)
       for (int to = 0; to < n; ++to)
         for (int m = 0; m < n; ++m)
           for (int i = 0; i < inner; ++i)
-            out[start + to * inner + i] += table[m * n + to] * in[start + m * inner + i];
-}
-
-// The slopes of u along the three reference axes of an element.
-void slopes(const Basis& basis, const double* u, std::array<std::vector<double>, 3>& out) {
-  for (int d = 0; d < 3; ++d) {
-    std::fill(out[d].begin(), out[d].end(), 0.0);
-    add_along(d, basis.n, basis.dt, u, out[d].data());
-  }
+            out[start + to * inner + i] += sign * basis.d[to * n + m] * in[start + m * inner + i];
 }
 
 }  // namespace
@@ -54,8 +47,9 @@ Maxwell::Maxwell(const Mesh& mesh, const Basis& basis, MPI_Comm comm)
       square_(static_cast<std::int64_t>(basis.n) * basis.n) {
   for (auto* all : {&fields, &rate_, &residual_})
     for (auto& one : *all) one.assign(count_ * cube_, 0.0);
-  for (auto& one : slope_) one.resize(count_ * cube_);
-  for (auto& one : scratch_) one.resize(cube_);
+  for (auto& one : tangent_) one.resize(count_ * cube_);
+  for (auto* all : {&along_, &curl_})
+    for (auto& one : *all) one.resize(cube_);
   set_geometry(mesh);
   set_faces(mesh);
   set_neighbours(mesh);
@@ -63,37 +57,45 @@ Maxwell::Maxwell(const Mesh& mesh, const Basis& basis, MPI_Comm comm)
 
 void Maxwell::set_geometry(const Mesh& mesh) {
   const int n = basis_.n;
-  std::vector<double> u(cube_);
+  std::vector<double> u(cube_), slope(cube_);
   for (std::int64_t e = 0; e < count_; ++e) {
     const auto own = points_of(mesh.elements[mesh.first + e], mesh.radius, basis_);
     points.insert(points.end(), own.begin(), own.end());
-    std::array<std::vector<Vector>, 3>
-        along;  // along[d][p][c]: slope of x_c along reference axis d
-    for (auto& one : along) one.resize(cube_);
-    for (int c = 0; c < 3; ++c) {
-      for (std::int64_t p = 0; p < cube_; ++p) u[p] = own[p][c];
-      slopes(basis_, u.data(), scratch_);
-      for (int d = 0; d < 3; ++d)
-        for (std::int64_t p = 0; p < cube_; ++p) along[d][p][c] = scratch_[d][p];
-    }
-    for (std::int64_t p = 0; p < cube_; ++p) {
-      const double jacobian = dot(along[0][p], cross(along[1][p], along[2][p]));
-      volume.push_back(jacobian * basis_.weight[p % n] * basis_.weight[p / n % n] *
-                       basis_.weight[p / square_]);
+    for (int c = 0; c < 3; ++c)
       for (int d = 0; d < 3; ++d) {
-        const Vector slope = cross(along[(d + 1) % 3][p], along[(d + 2) % 3][p]);
-        for (int c = 0; c < 3; ++c) slope_[3 * d + c][e * cube_ + p] = slope[c] / jacobian;
+        for (std::int64_t p = 0; p < cube_; ++p) u[p] = own[p][c];
+        std::fill(slope.begin(), slope.end(), 0.0);
+        add_slope(basis_, d, 1, u, slope);
+        std::copy(slope.begin(), slope.end(), &tangent_[3 * d + c][e * cube_]);
       }
+    for (std::int64_t p = 0; p < cube_; ++p) {
+      inverse_jacobian_.push_back(1 / jacobian(e * cube_ + p));
+      volume.push_back(jacobian(e * cube_ + p) * basis_.weight[p % n] * basis_.weight[p / n % n] *
+                       basis_.weight[p / square_]);
     }
   }
+}
+
+Vector Maxwell::tangent(int axis, std::int64_t point) const {
+  const auto* along = &tangent_[3 * axis];
+  return {along[0][point], along[1][point], along[2][point]};
+}
+
+double Maxwell::jacobian(std::int64_t point) const {
+  return dot(tangent(0, point), cross(tangent(1, point), tangent(2, point)));
+}
+
+Vector Maxwell::gradient(int axis, std::int64_t point) const {
+  Vector slope = cross(tangent((axis + 1) % 3, point), tangent((axis + 2) % 3, point));
+  for (double& c : slope) c /= jacobian(point);
+  return slope;
 }
 
 void Maxwell::set_faces(const Mesh& mesh) {
   for (std::int64_t e = 0; e < count_; ++e)
     for (int face = 0; face < 6; ++face)
       for (int p : face_points(mesh.elements[mesh.first + e], face, basis_.n)) {
-        FacePoint at{e * cube_ + p, {}, 0};
-        for (int c = 0; c < 3; ++c) at.normal[c] = slope_[face / 2 * 3 + c][at.point];
+        FacePoint at{e * cube_ + p, gradient(face / 2, e * cube_ + p), 0};
         const double length = std::sqrt(dot(at.normal, at.normal));
         for (double& c : at.normal) c *= (face % 2 ? 1 : -1) / length;
         at.lift = 0.5 * length / basis_.weight[0];
@@ -131,8 +133,7 @@ double Maxwell::largest_step() const {
   double fastest = 0;
   for (std::int64_t p = 0; p < count_ * cube_; ++p) {
     double here = 0;
-    for (int d = 0; d < 3; ++d)
-      here += std::hypot(slope_[3 * d][p], slope_[3 * d + 1][p], slope_[3 * d + 2][p]);
+    for (int d = 0; d < 3; ++d) here += std::sqrt(dot(gradient(d, p), gradient(d, p)));
     fastest = std::max(fastest, here);
   }
   MPI_Allreduce(MPI_IN_PLACE, &fastest, 1, MPI_DOUBLE, MPI_MAX, comm_);
@@ -152,33 +153,25 @@ void Maxwell::start_exchange() {
   }
 }
 
-void Maxwell::add_curl_of_h(std::int64_t element) {
+void Maxwell::set_curl(std::int64_t element, int of, int to, double sign) {
   const std::int64_t from = element * cube_;
-  for (int a = 0; a < 3; ++a) {
-    slopes(basis_, &fields[3 + a][from], scratch_);
-    const int b = (a + 1) % 3, c = (a + 2) % 3;
-    double *more = &rate_[b][from], *less = &rate_[c][from];
+  for (int d = 0; d < 3; ++d)
     for (std::int64_t p = 0; p < cube_; ++p)
-      for (int d = 0; d < 3; ++d) {
-        more[p] += slope_[3 * d + c][from + p] * scratch_[d][p];
-        less[p] -= slope_[3 * d + b][from + p] * scratch_[d][p];
-      }
-  }
-}
-
-void Maxwell::subtract_curl_of_e(std::int64_t element) {
-  const std::int64_t from = element * cube_;
+      along_[d][p] = tangent_[3 * d][from + p] * fields[of][from + p] +
+                     tangent_[3 * d + 1][from + p] * fields[of + 1][from + p] +
+                     tangent_[3 * d + 2][from + p] * fields[of + 2][from + p];
   for (int a = 0; a < 3; ++a) {
     const int b = (a + 1) % 3, c = (a + 2) % 3;
-    double* rate = &rate_[3 + a][from];
-    for (int d = 0; d < 3; ++d) {
-      for (std::int64_t p = 0; p < cube_; ++p)
-        scratch_[d][p] = volume[from + p] * (slope_[3 * d + b][from + p] * fields[c][from + p] -
-                                             slope_[3 * d + c][from + p] * fields[b][from + p]);
-      add_along(d, basis_.n, basis_.d, scratch_[d].data(), rate);
-    }
-    for (std::int64_t p = 0; p < cube_; ++p) rate[p] /= volume[from + p];
+    std::fill(curl_[a].begin(), curl_[a].end(), 0.0);
+    add_slope(basis_, b, sign, along_[c], curl_[a]);
+    add_slope(basis_, c, -sign, along_[b], curl_[a]);
   }
+  for (int c = 0; c < 3; ++c)
+    for (std::int64_t p = 0; p < cube_; ++p)
+      rate_[to + c][from + p] =
+          (curl_[0][p] * tangent_[c][from + p] + curl_[1][p] * tangent_[3 + c][from + p] +
+           curl_[2][p] * tangent_[6 + c][from + p]) *
+          inverse_jacobian_[from + p];
 }
 
 void Maxwell::add_faces(std::int64_t element) {
@@ -193,9 +186,7 @@ void Maxwell::add_faces(std::int64_t element) {
         h[c] = behind_[f] ? behind_[f][6 * q + 3 + c] - mine[3 + c] : 0;
       }
       const double e_n = dot(at.normal, e), h_n = dot(at.normal, h);
-      const Vector across_h = cross(at.normal, h);
-      const Vector across_e =  // of both sides' sum: the weak form
-          cross(at.normal, {e[0] + 2 * mine[0], e[1] + 2 * mine[1], e[2] + 2 * mine[2]});
+      const Vector across_e = cross(at.normal, e), across_h = cross(at.normal, h);
       for (int c = 0; c < 3; ++c) {
         rate_[c][at.point] += at.lift * (across_h[c] + e[c] - e_n * at.normal[c]);
         rate_[3 + c][at.point] += at.lift * (h[c] - h_n * at.normal[c] - across_e[c]);
@@ -206,10 +197,9 @@ void Maxwell::add_faces(std::int64_t element) {
 void Maxwell::step(double dt) {
   for (std::size_t stage = 0; stage < rk_a.size(); ++stage) {
     start_exchange();
-    for (auto& one : rate_) std::fill(one.begin(), one.end(), 0.0);
     for (std::int64_t e = 0; e < count_; ++e) {
-      add_curl_of_h(e);
-      subtract_curl_of_e(e);
+      set_curl(e, 3, 0, 1);
+      set_curl(e, 0, 3, -1);
     }
     MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
     for (std::int64_t e = 0; e < count_; ++e) add_faces(e);

@@ -41,27 +41,32 @@ class Maxwell {
     std::vector<double> out, in;
   };
 
+  Vector tangent(int axis, std::int64_t point) const;
+  Vector gradient(int axis, std::int64_t point) const;  // of a reference axis
+  double jacobian(std::int64_t point) const;
   void set_geometry(const Mesh& mesh);
   void set_faces(const Mesh& mesh);
   void set_neighbours(const Mesh& mesh);
   void start_exchange();
-  // The strong form for E and the weak form for H: each is the other's transpose, so the energy
-  // cannot grow, on curved elements either.
-  void add_curl_of_h(std::int64_t element);
-  void subtract_curl_of_e(std::int64_t element);
+  // The rates `to`, to + 1, to + 2: `sign` times the curl of the fields from `of` on.
+  void set_curl(std::int64_t element, int of, int to, double sign);
   void add_faces(std::int64_t element);
 
   const Basis basis_;
   const MPI_Comm comm_;
-  const std::int64_t count_, cube_, square_;  // elements; points of an element, of a face
-  std::array<std::vector<double>, 9> slope_;  // 3 d + c: slope of reference axis d along axis c
-  std::vector<FacePoint> faces_;              // 6 square_ of each element
-  std::vector<double> trace_;                 // the six components at each of faces_
-  std::vector<const double*> behind_;         // of each face: the trace on the other side, or null
+  const std::int64_t count_, cube_, square_;    // elements; points of an element, of a face
+  std::array<std::vector<double>, 9> tangent_;  // 3 d + c: slope of x_c along reference axis d
+  std::vector<double> inverse_jacobian_;
+  std::vector<FacePoint> faces_;       // 6 square_ of each element
+  std::vector<double> trace_;          // the six components at each of faces_
+  std::vector<const double*> behind_;  // of each face: the trace on the other side, or null
   std::vector<Neighbour> neighbours_;
   std::vector<MPI_Request> requests_;
   Fields rate_, residual_;
-  std::array<std::vector<double>, 3> scratch_;
+  // Of one element: a field's components along the tangents, and their curl. Both curls use the
+  // tangents alone, which makes each the other's transpose: the energy cannot grow, on curved
+  // elements either.
+  std::array<std::vector<double>, 3> along_, curl_;
 };
 
 }  // namespace guide

@@ -16,7 +16,7 @@ from program import Program
 from sandbox import Sandbox
 
 FOREVER = 10**9
-PLATE = ["98", "64"]
+PLATE = "98 64"
 RANKS = 4
 RELAY_RANKS = (4, 3, 6, 1, 4)  # more, fewer, one; 98 rows do not divide evenly by them
 
@@ -27,7 +27,7 @@ def words_of(program: str) -> list[str]:
 
 def start(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) -> Program:
     command = [*options.launcher.format(ranks=ranks).split(), *words_of(program), str(steps),
-               *PLATE]
+               *options.arguments.split()]
     return Program(command, box.environment, box.folder)
 
 
@@ -109,6 +109,7 @@ def main() -> None:
     parser.add_argument("--launcher", default="")
     parser.add_argument("--relay", action="append", default=[])
     parser.add_argument("--strategy", default="")
+    parser.add_argument("--arguments", default=PLATE, help="of the program, after the steps")
     parser.add_argument("program", nargs="?")
     options = parser.parse_args()
     if options.relay:
@@ -117,4 +118,5 @@ def main() -> None:
         kill_and_restart(options, options.program)
 
 
-main()
+if __name__ == "__main__":
+    main()
