@@ -17,6 +17,7 @@ from program import Program
 from sandbox import Sandbox
 
 RANKS = 2
+RELAY_RANKS = (2, 3, 1)  # few: MPICH's ranks take turns on few cores, at five exchanges a step
 TIME = "0.125T"  # periods
 CASES = (("TE11", (2, 3, 4, 5, 6)), ("TM01", (2, 4)))
 SIZES = (2, 3)  # the elements' sizes are as 1 to these
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--strategy", default="")
     parser.add_argument("program")
     parser.add_argument("part", choices=["convergence", "restart"])
+    parser.set_defaults(ranks=RANKS, relay_ranks=RELAY_RANKS)
     options = parser.parse_args()
     {"convergence": convergence, "restart": restart}[options.part](options)
 
