@@ -19,6 +19,7 @@ using Fields = std::array<std::vector<double>, 6>;  // Ex Ey Ez Hx Hy Hz at this
 class Maxwell {
  public:
   Maxwell(const Mesh& mesh, const Basis& basis, MPI_Comm comm);
+  Maxwell(const Maxwell&) = delete;  // behind_ points into it
   // The largest time step that is stable, the same on all ranks.
   double largest_step() const;
   // Exchanges one message with each neighbour in each of the five stages. Between two steps the
@@ -37,12 +38,12 @@ class Maxwell {
   };
   struct Neighbour {
     int rank;
-    std::vector<std::int64_t> faces;  // of this rank, in the order in which both send
+    std::vector<std::int64_t> faces;  // this rank's, in the order in which both send
     std::vector<double> out, in;
   };
 
   Vector tangent(int axis, std::int64_t point) const;
-  Vector gradient(int axis, std::int64_t point) const;  // of a reference axis
+  Vector gradient(int axis, std::int64_t point) const;
   double jacobian(std::int64_t point) const;
   void set_geometry(const Mesh& mesh);
   void set_faces(const Mesh& mesh);
@@ -57,15 +58,14 @@ class Maxwell {
   const std::int64_t count_, cube_, square_;    // elements; points of an element, of a face
   std::array<std::vector<double>, 9> tangent_;  // 3 d + c: slope of x_c along reference axis d
   std::vector<double> inverse_jacobian_;
-  std::vector<FacePoint> faces_;       // 6 square_ of each element
+  std::vector<FacePoint> faces_;       // 6 square_ for each element
   std::vector<double> trace_;          // the six components at each of faces_
-  std::vector<const double*> behind_;  // of each face: the trace on the other side, or null
+  std::vector<const double*> behind_;  // the trace behind each face; null: a wall
   std::vector<Neighbour> neighbours_;
   std::vector<MPI_Request> requests_;
   Fields rate_, residual_;
-  // Of one element: a field's components along the tangents, and their curl. Both curls use the
-  // tangents alone, which makes each the other's transpose: the energy cannot grow, on curved
-  // elements either.
+  // One element's: a field's components along the tangents, and their curl. Both curls use the
+  // tangents alone, so each is the other's transpose, and the energy cannot grow.
   std::array<std::vector<double>, 3> along_, curl_;
 };
 

@@ -16,8 +16,8 @@ class Mode {
   // TE11, TE01, TM01 or TM11 with one wavelength in the mesh's length, travelling along z.
   Mode(const std::string& name, const Mesh& mesh)
       : electric_(name.at(1) == 'M'), order_(name.at(2) - '0'), along_(2 * M_PI / mesh.length) {
-    const double zeros[] = {3.8317059702075125, 1.8411837813406593,   // of J0' and J1'
-                            2.4048255576957729, 3.8317059702075125};  // of J0 and J1
+    const double zeros[] = {3.8317059702075125, 1.8411837813406593,   // J0', J1'
+                            2.4048255576957729, 3.8317059702075125};  // J0, J1
     across_ = zeros[2 * electric_ + order_] / mesh.radius;
     omega_ = std::hypot(across_, along_);
   }
@@ -29,7 +29,7 @@ class Mode {
   // Ex Ey Ez Hx Hy Hz
   std::array<double, 6> at(const Vector& point, double t) const {
     const double r = std::hypot(point[0], point[1]), phi = std::atan2(point[1], point[0]);
-    // psi = J_m(across r) cos(m phi), its slopes along x and y, and how fast both change
+    // psi = J_m(across r) cos(m phi), and its slopes along x and y
     const auto j = [&](int m) { return jn(m, across_ * r); };
     const int m = order_;
     const double below = j(m - 1), above = j(m + 1), half = across_ / 2;

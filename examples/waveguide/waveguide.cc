@@ -25,7 +25,7 @@ struct Run {
   guide::Maxwell maxwell;
   int rank = 0;
   std::int64_t n = 0, period_steps;
-  std::vector<std::int64_t> cells;  // what an export draws: hexahedra between the points
+  std::vector<std::int64_t> cells;  // hexahedra between the points, for an export
 
   Run(const std::string& name, int degree, const std::string& mode_name)
       : mesh(guide::read_mesh(name, MPI_COMM_WORLD)),

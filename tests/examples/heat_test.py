@@ -26,8 +26,8 @@ def words_of(program: str) -> list[str]:
 
 
 def start(box: Sandbox, options, program: str, steps: int, ranks: int = 0) -> Program:
-    command = [*options.launcher.format(ranks=ranks or options.ranks).split(), *words_of(program), str(steps),
-               *options.arguments.split()]
+    command = [*options.launcher.format(ranks=ranks or options.ranks).split(), *words_of(program),
+               str(steps), *options.arguments.split()]
     return Program(command, box.environment, box.folder)
 
 
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--launcher", default="")
     parser.add_argument("--relay", action="append", default=[])
     parser.add_argument("--strategy", default="")
-    parser.add_argument("--arguments", default=PLATE, help="of the program, after the steps")
+    parser.add_argument("--arguments", default=PLATE, help="the program's, after the steps")
     parser.add_argument("program", nargs="?")
     parser.set_defaults(ranks=RANKS, relay_ranks=RELAY_RANKS)
     options = parser.parse_args()
