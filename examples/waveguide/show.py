@@ -57,7 +57,8 @@ def export(options, job: str, versions: Path) -> None:
     if "--vtk" not in shown.stdout:
         print("  not exported: this `backstay export` has no --vtk")
         return
-    output = options.folder / job
+    output = options.output / job
+    shutil.rmtree(output, ignore_errors=True)
     subprocess.run([options.backstay, "export", job, "--vtk", "--points", "xyz", "--cells", "cells",
                     "--dir", versions, "-o", output], check=True)
     print(f"  exported to {output}")
@@ -65,21 +66,21 @@ def export(options, job: str, versions: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("strategies", nargs="*", default=STRATEGIES,
-                        help="default: " + " ".join(STRATEGIES))
+    parser.add_argument("strategies", nargs="*", default=STRATEGIES, help=" ".join(STRATEGIES))
     parser.add_argument("--program", default=BUILD / "examples/waveguide/openmpi/waveguide")
     parser.add_argument("--backstay", default=BUILD.parents[1] / "bin/backstay")
     parser.add_argument("--launcher", default="mpirun.openmpi --oversubscribe -n {ranks}")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--steps", default="2T", help="steps, or periods with a T")
     parser.add_argument("--degree", type=int, default=4)
+    parser.add_argument("--output", type=Path, default=Path("fields"), help="folder of the exports")
     options = parser.parse_args()
     options.folder = Path(tempfile.mkdtemp(prefix="waveguide-"))
-    subprocess.run([sys.executable, HERE / "mesh.py", "--name", options.folder / "guide"],
-                   check=True)
+    subprocess.run([HERE / "mesh.py", "--name", options.folder / "guide"], check=True)
     (options.folder / "durable").mkdir()
     settings = {"DIR": options.folder / "local", "DURABLE_DIR": options.folder / "durable",
-                "AGENT_SOCKET": options.folder / "agent.sock", "CHECKPOINT_EVERY_CALLS": 20}
+                "AGENT_SOCKET": options.folder / "agent.sock", "CHECKPOINT_EVERY_CALLS": 20,
+                "STRATEGY_RANKS_PER_WRITER": 2}
     os.environ |= {f"BACKSTAY_{name}": str(value) for name, value in settings.items()}
     if os.geteuid() == 0:
         os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -96,8 +97,7 @@ def main() -> None:
         print(f"  {' '.join(found)}: the same bits")
         export(options, job, options.folder / ("local" if strategy == "agent" else "durable"))
     subprocess.run([options.backstay, "agent", "stop"], check=False)
-    if not any(options.folder.glob("waveguide-*")):  # nothing was exported
-        shutil.rmtree(options.folder)
+    shutil.rmtree(options.folder)
 
 
 main()

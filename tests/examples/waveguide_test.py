@@ -1,7 +1,7 @@
 """The wave in the guide: its error falls as it must, and it survives a kill.
 
     waveguide_test.py --agent BACKSTAYD --launcher "mpirun.openmpi -n {ranks}" --mesher MESH.PY
-        [--strategy NAME] PROGRAM convergence|restart
+        PROGRAM convergence|restart
 
 convergence: with degree N the error falls with the element's size by an order of at least N.
 restart: as heat_test.py, killed and back, and handed on to other numbers of ranks.
@@ -64,10 +64,9 @@ def main() -> None:
     parser.add_argument("--agent", required=True)
     parser.add_argument("--launcher", required=True)
     parser.add_argument("--mesher", required=True)
-    parser.add_argument("--strategy", default="")
     parser.add_argument("program")
     parser.add_argument("part", choices=["convergence", "restart"])
-    parser.set_defaults(ranks=RANKS, relay_ranks=RELAY_RANKS)
+    parser.set_defaults(ranks=RANKS, relay_ranks=RELAY_RANKS, strategy="")
     options = parser.parse_args()
     {"convergence": convergence, "restart": restart}[options.part](options)
 
