@@ -16,7 +16,7 @@ from program import Program
 from sandbox import Sandbox
 
 FOREVER = 10**9
-PLATE = ["98", "64"]
+PLATE = "98 64"
 RANKS = 4
 RELAY_RANKS = (4, 3, 6, 1, 4)  # more, fewer, one; 98 rows do not divide evenly by them
 
@@ -25,13 +25,13 @@ def words_of(program: str) -> list[str]:
     return [sys.executable, program] if program.endswith(".py") else [program]
 
 
-def start(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) -> Program:
-    command = [*options.launcher.format(ranks=ranks).split(), *words_of(program), str(steps),
-               *PLATE]
+def start(box: Sandbox, options, program: str, steps: int, ranks: int = 0) -> Program:
+    command = [*options.launcher.format(ranks=ranks or options.ranks).split(), *words_of(program),
+               str(steps), *options.arguments.split()]
     return Program(command, box.environment, box.folder)
 
 
-def finish(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) -> Program:
+def finish(box: Sandbox, options, program: str, steps: int, ranks: int = 0) -> Program:
     with start(box, options, program, steps, ranks) as run:
         code = run.end()
     assert code == 0, f"exit code {code}\n{run.report()}"
@@ -90,7 +90,7 @@ def relay(options) -> None:
         checksum, steps = "", 0
         # The first program once more at the end, so that a relay of one language changes its ranks,
         # too.
-        for program, ranks in zip([*options.relay, options.relay[0]], cycle(RELAY_RANKS)):
+        for program, ranks in zip([*options.relay, options.relay[0]], cycle(options.relay_ranks)):
             steps += 100
             if options.strategy:
                 change_sides(box, options, with_agent=steps % 200 == 0)
@@ -109,7 +109,9 @@ def main() -> None:
     parser.add_argument("--launcher", default="")
     parser.add_argument("--relay", action="append", default=[])
     parser.add_argument("--strategy", default="")
+    parser.add_argument("--arguments", default=PLATE, help="the program's, after the steps")
     parser.add_argument("program", nargs="?")
+    parser.set_defaults(ranks=RANKS, relay_ranks=RELAY_RANKS)
     options = parser.parse_args()
     if options.relay:
         relay(options)
@@ -117,4 +119,5 @@ def main() -> None:
         kill_and_restart(options, options.program)
 
 
-main()
+if __name__ == "__main__":
+    main()
