@@ -15,6 +15,7 @@
 #include "client/stream_session.h"
 #include "strategy/file_versions.h"
 #include "strategy/gather.h"
+#include "strategy/make_strategy.h"
 
 namespace backstay::strategy {
 

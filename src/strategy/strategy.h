@@ -46,10 +46,6 @@ class Strategy {
   virtual Status so_far() { return {}; }
 };
 
-// The one that strategy.name asks for; rows of a table. Errors, the same on all ranks: config
-// (files or groups that do not fit the ranks), unsupported (it needs the launcher's MPI).
-Result<std::unique_ptr<Strategy>> make_strategy(const Ranks& ranks);
-
 // The first error stays.
 inline void keep(Status& first, const Status& next) {
   if (first.ok() && !next.ok()) first = next;

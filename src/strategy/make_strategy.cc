@@ -1,0 +1,82 @@
+#include "strategy/make_strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategy/layout.h"
+#include "strategy/own_files.h"
+#include "strategy/shared_files.h"
+
+namespace backstay::strategy {
+
+namespace {
+
+Error wrong(const std::string& what) { return {Code::config, what}; }
+
+struct Row {
+  std::string_view name;
+  bool groups;  // several ranks have one writer
+  bool shares;  // writers may share a file
+  bool behind;  // those that do not write while the program computes
+};
+constexpr Row rows[] = {{"file_per_process", false, false, false},
+                        {"collective", false, true, false},
+                        {"writers", true, true, true}};
+
+Result<std::unique_ptr<Strategy>> make(const Ranks& ranks, const Row& row) {
+  const Config::Strategy& config = ranks.job.config.strategy;
+  const int all = ranks.group.ranks();
+  const int each = row.groups ? static_cast<int>(std::min<std::uint64_t>(
+                                    config.ranks_per_writer, static_cast<std::uint64_t>(all)))
+                              : 1;
+  const auto writers = static_cast<std::uint32_t>(groups_of(all, each));
+  const std::uint32_t usual = row.shares && !row.groups ? 1 : writers;
+  const std::uint32_t files = row.shares && config.files != 0 ? config.files : usual;
+  if (files > writers) {
+    return wrong(
+        fmt::format("strategy.files is {}, and {} ranks have {} writers: a version has at "
+                    "most one file for each",
+                    files, all, writers));
+  }
+  std::unique_ptr<Strategy> made;
+  if (files == writers && (row.groups || !row.shares)) {
+    made = std::make_unique<OwnFiles>(ranks, each, row.behind);
+  } else {
+    made = std::make_unique<SharedFiles>(ranks, each, files);
+  }
+  return made;
+}
+
+// "key=value;key=value".
+Status check_hints(const std::string& hints) {
+  for (std::size_t at = 0; at < hints.size();) {
+    const std::size_t end = std::min(hints.find(';', at), hints.size());
+    const std::string hint = hints.substr(at, end - at);
+    const std::size_t is = hint.find('=');
+    if (is == std::string::npos || is == 0 || is + 1 == hint.size()) {
+      return wrong(fmt::format("strategy.hints: \"{}\" is no key=value", hint));
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Strategy>> make_strategy(const Ranks& ranks) {
+  const Config::Strategy& config = ranks.job.config.strategy;
+  BACKSTAY_TRY(check_hints(config.hints));
+  for (const Row& row : rows) {
+    if (row.name != config.name) continue;
+    if (!row.shares || ranks.transport != nullptr) return make(ranks, row);
+    return Error(
+        Code::unsupported,
+        fmt::format("strategy.name = \"{}\" needs MPI, which a program in C, C++ or Fortran "
+                    "gives with backstay_init_mpi; this one can use file_per_process",
+                    config.name));
+  }
+  return Error(Code::internal, "strategy.name has no row: " + config.name);
+}
+
+}  // namespace backstay::strategy
