@@ -95,7 +95,7 @@ class Exporter:
 
     def captured(self, file) -> None:
         path = place_of(self.folder / "files", file.path)
-        self._require_free(path)
+        self.require_free(path)
         rebuild(file, path)
         self.progress.advance(self.task, file.size)
         self.rebuilt.append(
@@ -120,7 +120,7 @@ class Exporter:
     def put(self, path: pathlib.Path, write) -> None:
         """A file, whole or not at all."""
         make_folder(self.folder)
-        self._require_free(path)
+        self.require_free(path)
         with files.whole(path) as begun, open(begun, "wb") as file:
             write(file)
 
@@ -131,7 +131,7 @@ class Exporter:
         self.progress.advance(self.task, size)
         self.processes.append({"file": str(path), "rank": rank, "bytes": size})
 
-    def _require_free(self, path) -> None:
+    def require_free(self, path) -> None:
         if not self.force and os.path.lexists(path):
             raise FileExistsError(
                 f"{path} exists already; --force replaces it, -o writes to another folder"

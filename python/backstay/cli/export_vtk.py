@@ -124,11 +124,15 @@ def time_of(version, name: str | None) -> float:
     return value.item()
 
 
+def path_of(job: str, number: int, asked, exporter) -> pathlib.Path:
+    return exporter.folder / f"{job}.{number}.{'vtk' if asked.legacy else 'vtu'}"
+
+
 def write_version(version, asked, exporter) -> None:
     grid, time = grid_of(version, asked), time_of(version, asked.time)
     notes = version.rank(version.ranks_here()[0]).notes
     title = f"{notes.get('program', 'backstay')}: job {version.job}, version {version.number}"
-    path = exporter.folder / f"{version.job}.{version.number}.{'vtk' if asked.legacy else 'vtu'}"
+    path = path_of(version.job, version.number, asked, exporter)
     exporter.put(path, lambda file: write_legacy(file, grid, title) if asked.legacy
                  else write_vtu(file, grid))
     exporter.written.append({
@@ -141,7 +145,10 @@ def export(path, opened, asked, exporter) -> None:
     """One version, or all complete ones with a .pvd. Of all, those that do not fit are left out."""
     if not asked.all_versions:
         return write_version(opened, asked, exporter)
-    for number in version_folders(path):
+    numbers, listed = version_folders(path), exporter.folder / f"{opened.job}.pvd"
+    for file in [listed, *(path_of(opened.job, number, asked, exporter) for number in numbers)]:
+        exporter.require_free(file)
+    for number in numbers:
         try:
             write_version(backstay.open(path / f"v{number:016d}"), asked, exporter)
         except UncommittedError:
@@ -151,13 +158,13 @@ def export(path, opened, asked, exporter) -> None:
             exporter.left_out.append({"version": number, "why": str(error)})
     rows = [(one["time"], pathlib.Path(one["file"]).name) for one in exporter.written]
     if rows and not asked.legacy:
-        exporter.put(exporter.folder / f"{opened.job}.pvd", lambda file: write_pvd(file, rows))
+        exporter.put(listed, lambda file: write_pvd(file, rows))
 
 
 def check(vtk: bool, version: int | None, asked, others: dict) -> None:
     """Options that contradict each other."""
-    own = {"--points": asked.points, "--cells": asked.cells, "--cell-type": asked.cell_type,
-           "--legacy": asked.legacy, "--all-versions": asked.all_versions, "--time": asked.time}
+    own = {f"--{name.replace('_', '-')}": given for name, given in vars(asked).items()
+           if name != "region"}
     if vtk and not asked.points:
         raise wrong("--vtk needs --points, the region that holds the points")
     for name in (name for name, given in (others if vtk else own).items() if given):
