@@ -220,7 +220,7 @@ int run_python_command(const Words& arguments) {
       settings.config_file = arguments[i + 1];
     if (arguments[i].starts_with("--config=")) settings.config_file = arguments[i].substr(9);
   }
-  const auto config = load(settings);
+  const auto config = load_for_versions(settings);
   if (!config.ok()) return report(config.error(), wants_json(arguments));
   ::setenv("BACKSTAY_DIR", config->storage.dir.c_str(), 1);
   return report(run_in_python(arguments), wants_json(arguments));

@@ -95,6 +95,7 @@ class Job {
   std::string settings;
   OpenTier open_tier = open_files;
   bool has_transport = true;
+  std::optional<int> sees_another;  // this rank has another directory there
   // What the ranks' files and calls do.
   std::function<void(ThreadTransport&)> prepare = [](ThreadTransport&) {};
 
@@ -105,7 +106,7 @@ class Job {
     prepare(transport);
     std::vector<std::optional<Status>> all(static_cast<std::size_t>(ranks));
     ThreadGroup(ranks).run([&](const Group& group) {
-      auto session = FileSession::start(group, begin(),
+      auto session = FileSession::start(group, begin(group.rank()),
                                         has_transport ? transport.of(group) : nullptr, open_tier);
       Status& mine = all[static_cast<std::size_t>(group.rank())].emplace();
       if (!session.ok()) {
@@ -151,9 +152,10 @@ class Job {
   }
 
  private:
-  client::JobStart begin() const {
+  client::JobStart begin(int rank) const {
     const std::string text = "[job]\nname = \"job\"\n[storage]\ndir = \"" + folder_ +
-                             "/store\"\n[durable]\ndir = \"" + shared() +
+                             "/store\"\n[durable]\ndir = \"" +
+                             (rank == sees_another ? folder_ + "/other" : shared()) +
                              "\"\n[pool]\nbuffer_mib = 1\n[strategy]\n" + settings;
     auto config = parse_config(text, "test");
     EXPECT_TRUE(config.ok()) << config.error().to_string();

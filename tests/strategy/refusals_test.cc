@@ -1,6 +1,9 @@
 // Settings that do not fit, and ranks that write together when one of them fails.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "io/faulty.h"
 #include "io/ring.h"
 #include "job.h"
@@ -42,6 +45,24 @@ TEST(Strategies, ThoseThatNeedMpiSayWhatElseThereIs) {
     const Status status = job.save(2, 1);
     EXPECT_EQ(status.error().code(), Code::unsupported);
     EXPECT_THAT(status.error().message(), HasSubstr("file_per_process"));
+  }
+}
+
+TEST(Strategies, ADirectoryThatOneHostDoesNotSee) {
+  for (const bool exists : {false, true}) {
+    for (const bool has_an_old_lock : {false, true}) {
+      Job job("name = \"file_per_process\"\n");
+      ASSERT_TRUE(job.save(2, 1).ok());
+      job.sees_another = 1;
+      const std::filesystem::path other = job.shared() + "/../other";
+      if (exists) std::filesystem::create_directories(other / "job");
+      if (exists && has_an_old_lock) std::ofstream(other / "job/live") << "17 another-host\n";
+      const Status status = job.save(2, 2);
+      EXPECT_EQ(status.error().code(), Code::config) << exists;
+      EXPECT_THAT(status.error().message(),
+                  HasSubstr(exists ? "another directory on" : "no directory on"));
+      EXPECT_FALSE(std::filesystem::exists(job.version(2)));
+    }
   }
 }
 

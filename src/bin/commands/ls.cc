@@ -136,7 +136,7 @@ Result<int> list_jobs(Stored& stored, const LsOptions& options) {
 }
 
 Result<int> list(const LsOptions& options) {
-  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(const Config config, load_for_versions(options.settings));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   if (options.job.empty()) {
     if (options.files) return Error(Code::invalid, "--files needs the name of a job");

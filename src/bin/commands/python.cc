@@ -47,7 +47,7 @@ Error replace_process(const std::string& python, const std::vector<std::string>&
 
 const std::vector<PythonCommand>& python_commands() {
   static const auto& commands = *new std::vector<PythonCommand>{
-      {"export", "Look at versions", "Write regions of a version as .npy or raw files"},
+      {"export", "Look at versions", "Write regions of a version as .npy, raw or VTK files"},
       {"report", "Look at versions", "Draw what happened to a job as a page that opens offline"},
       {"plan", "Before a job runs",
        "Answer questions: how often to save, how long it takes, what it survives"},

@@ -276,7 +276,7 @@ Result<int> remove(const RmOptions& options) {
                              fmt::join(options.versions, ", ")));
   if (options.older_than_s && !(*options.older_than_s >= 0))
     return Error(Code::invalid, "--older-than: an age is 0 or more (30m, 12h, 7d, 2w)");
-  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(const Config config, load_for_versions(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   const InAgent in_agent = settled_in_agent(config, options, job);

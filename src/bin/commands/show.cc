@@ -336,7 +336,7 @@ Error unreadable(const Error& error, const std::string& job, VersionNumber numbe
 }
 
 Result<int> show(const ShowOptions& options) {
-  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(const Config config, load_for_versions(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   Content content;

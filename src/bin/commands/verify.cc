@@ -122,7 +122,7 @@ Result<std::vector<store::StoredVersion>> to_verify(Stored& stored, const std::s
 }
 
 Result<int> verify(const VerifyOptions& options) {
-  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(const Config config, load_for_versions(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   BACKSTAY_ASSIGN(const auto versions, to_verify(stored, job, options.version));

@@ -39,6 +39,13 @@ Result<AgentLink> AgentLink::connect(const Config& config, double patience_s) {
   if (!socket.ok()) {
     const Code code = socket.error().code();
     if (code != Code::not_found && code != Code::agent_lost) return socket.error();
+    if (!uses_agents(config)) {
+      return Error(Code::agent_lost,
+                   fmt::format("no agent runs at {}: strategy.name is \"{}\", and the ranks save "
+                               "their versions by themselves; SIGUSR1 to the program asks for a "
+                               "checkpoint, and `backstay ls` lists what there is",
+                               path, config.strategy.name));
+    }
     return Error(Code::agent_lost,
                  fmt::format("no agent runs at {}; a program starts one by itself, "
                              "`backstay agent start` does it now",

@@ -84,6 +84,13 @@ Result<Config> load(const Settings& settings) {
   return config;
 }
 
+Result<Config> load_for_versions(const Settings& settings) {
+  BACKSTAY_ASSIGN(Config config, load(settings));
+  if (settings.dir.empty() && !uses_agents(config) && !config.durable.dir.empty())
+    config.storage.dir = config.durable.dir;
+  return config;
+}
+
 Result<std::string> job_or_configured(const std::string& job, const Config& config) {
   const std::string name = job.empty() ? config.job.name : job;
   if (name.empty())

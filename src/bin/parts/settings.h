@@ -28,6 +28,9 @@ CLI::Validator seconds_between(double least, double most);
 
 // The configuration of this call: file, environment, then the command line.
 Result<Config> load(const Settings& settings);
+// The same for who looks at versions: without --dir, storage.dir is durable.dir where the ranks of
+// programs write there by themselves.
+Result<Config> load_for_versions(const Settings& settings);
 
 // `job` if given, else the configured one. Errors: invalid (neither; or not a job name).
 Result<std::string> job_or_configured(const std::string& job, const Config& config);
