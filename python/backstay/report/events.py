@@ -27,7 +27,7 @@ NEEDED = {
     "written": ("version", "bytes", "seconds"),
     "local": ("version", "bytes", "seconds"),
     "protected": ("version",),
-    "durable": ("version", "bytes", "seconds"),
+    "durable": ("version",),
     "durable_failed": ("version",),
     "write_failed": ("version",),
     "protect_failed": ("version", "of"),
