@@ -64,9 +64,19 @@ def _left(job: str) -> list[int]:
     return found
 
 
-def _end(process: subprocess.Popen, job: str) -> None:
+@contextlib.contextmanager
+def _undisturbed():
+    """Signals come once it is done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(process: subprocess.Popen | None, job: str) -> None:
     """Ends the launcher, which ends its ranks, and then what is left."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGTERM, signal.SIGKILL) if process else ():
         with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, number)
             process.wait(GRACE_S)
@@ -84,26 +94,19 @@ class Versions:
     def __init__(self, folder: pathlib.Path):
         self.folder, self.ranks, self.told, self.failed = folder, 0, {}, ""
 
-    def look(self) -> None:
-        try:
-            found = events.read(self.folder).events
-        except (logs.LogError, OSError):  # not yet
-            return
-        for one in found:
-            if one["event"] == "run_begin":
-                self.ranks = int(one["ranks"])
-            elif one["event"] == "capture_failed":
-                self.failed = str(one.get("why", ""))
-            elif "version" in one:
-                self.told.setdefault(int(one["version"]), {})[one["event"]] = one
-
-    @property
-    def whole(self) -> list[dict]:
-        return [told for _, told in sorted(self.told.items())
+    def look(self) -> list[dict]:
+        """The whole versions so far: their events by kind."""
+        with contextlib.suppress(logs.LogError, OSError):  # not yet
+            for one in events.read(self.folder).events:
+                self.ranks = int(one.get("ranks", 0)) if one["event"] == "run_begin" else self.ranks
+                if one["event"] == "capture_failed":
+                    self.failed = f"; {one.get('why', '')}"
+                self.told.setdefault(one.get("version"), {})[one["event"]] = one
+        return [told for told in self.told.values()
                 if told.keys() >= {"capture_begin", "captured", "durable"}]
 
     def measured(self, setting: sweep.Setting) -> sweep.Measured:
-        counted = self.whole[1:]
+        counted = self.look()[1:]
         blocked = [max(rank["end_ns"] - rank["begin_ns"] for rank in told["captured"]["ranks"])
                    for told in counted]
         durable = [told["durable"]["t_ns"] - told["capture_begin"]["t_ns"] for told in counted]
@@ -113,73 +116,61 @@ class Versions:
             statistics.median(blocked) / 1e9, max(statistics.median(durable), 1) / 1e9)
 
 
-def _why(versions: Versions, ended: int | None, options: Options, output: pathlib.Path) -> str:
+def _why(versions: Versions, ended: str, output: pathlib.Path) -> str:
     """The reason for too few versions, and the program's last lines."""
-    had = len(versions.whole)
-    said = output.read_text(errors="replace").splitlines()[-LAST_LINES:]
-    end = (f"no more within {options.timeout_s:g} s" if ended is None
-           else f"the program ended with code {ended}")
     hint = "" if versions.ranks else "; did a rank call Backstay?"
-    failed = f"; {versions.failed}" if versions.failed else ""
-    lines = "".join(f"\n    {printable(line)}" for line in said)
-    return f"{had} of at least 2 versions, {end}{failed}{hint}{lines}"
+    said = output.read_text(errors="replace").splitlines()[-LAST_LINES:]
+    return "\n    ".join([f"{len(versions.look())} of at least 2 versions, {ended}"
+                          f"{versions.failed}{hint}", *map(printable, said)])
 
 
 def _measure(options: Options, setting: sweep.Setting, number: int) -> sweep.Measured:
     """Runs the command once. Raises TrialError; what the program wrote is gone in any case."""
-    job = f"tune-{os.getpid()}-{number}"
-    folder = options.folder / job
-    versions, deadline = Versions(folder), time.monotonic() + options.timeout_s
-    with tempfile.TemporaryDirectory(prefix="backstay-tune-", ignore_cleanup_errors=True) as storage:
-        output = pathlib.Path(storage) / "output"
-        with output.open("wb") as out:
-            process = subprocess.Popen(options.command, stdin=subprocess.DEVNULL, stdout=out,
-                                       stderr=out, start_new_session=True,
-                                       env=_environment(options, setting, job, storage))
+    job, process = f"tune-{os.getpid()}-{number}", None
+    versions, deadline = Versions(options.folder / job), time.monotonic() + options.timeout_s
+    with tempfile.TemporaryDirectory(prefix="backstay-", ignore_cleanup_errors=True) as storage:
+        output, ended = pathlib.Path(storage) / "output", f"no more within {options.timeout_s:g} s"
         try:
-            ended = None
-            while ended is None and len(versions.whole) < options.versions and (
-                    time.monotonic() < deadline):
+            with output.open("wb") as out:
+                process = subprocess.Popen(options.command, stdin=subprocess.DEVNULL, stdout=out,
+                                           stderr=out, start_new_session=True,
+                                           env=_environment(options, setting, job, storage))
+            while len(versions.look()) < options.versions and time.monotonic() < deadline:
+                if process.poll() is not None:
+                    ended = f"the program ended with code {process.returncode}"
+                    break
                 time.sleep(LOOK_S)
-                ended = process.poll()
-                versions.look()
-            if len(versions.whole) < 2:
-                raise TrialError(_why(versions, ended, options, output))
+            if len(versions.look()) < 2:
+                raise TrialError(_why(versions, ended, output))
             return versions.measured(setting)
         finally:
-            _end(process, job)
-            shutil.rmtree(folder, ignore_errors=True)
-            if folder.exists():
-                say(f"{PATH}: {folder} could not be removed")
-
-
-def _line(one: sweep.Measured) -> str:
-    return (f"{one.setting}: blocked {one.blocked_s:.4g} s, "
-            f"{one.bytes_per_s / 1e9:.4g} GB/s until durable")
+            with _undisturbed():
+                _end(process, job)
+                shutil.rmtree(versions.folder, ignore_errors=True)
+            if versions.folder.exists():
+                say(f"{PATH}: {versions.folder} could not be removed")
 
 
 def _sweep(options: Options, only) -> tuple[list[sweep.Measured], dict]:
     """All rounds: what was measured, and why other settings could not be."""
-    done, failed = [], {}
+    done, failed, at_most, waiting = [], {}, "", sweep.settings(2, only)[:1]
     rounds = [lambda: sweep.settings(done[0].ranks, only), lambda: sweep.shared_file(done),
               lambda: sweep.finer(done)]
-    number, waiting, at_most = 0, [sweep.begin(only)], ""
     while waiting or rounds:
+        tried = {*failed, *(one.setting for one in done)}
         if not waiting:
-            tried = {*failed, *(one.setting for one in done)}
             waiting = [one for one in rounds.pop(0)() if one not in tried]
             continue
-        setting, number = waiting.pop(0), number + 1
+        setting, number = waiting.pop(0), len(tried) + 1
         try:
-            done.append(_measure(options, setting, number))
+            done.append(found := _measure(options, setting, number))
+            at_most = f" of at most {len(sweep.settings(found.ranks, only)) + sweep.LATER}"
+            said = f"blocked {found.blocked_s:.4g} s, {found.bytes_per_s / 1e9:.4g} GB/s until durable"
         except TrialError as error:
-            failed[setting] = str(error)
+            failed[setting], said = str(error), f"left out: {error}"
             if not done:
                 raise CommandError(PATH, f"{setting}: {error}", 1, "io") from None
-            say(f"{number}{at_most}: {setting}: left out: {error}")
-            continue
-        at_most = f" of at most {sweep.most(done[0].ranks, only)}"
-        say(f"{number}{at_most}: {_line(done[-1])}")
+        say(f"{number}{at_most}: {setting}: {said}")
     return done, failed
 
 
@@ -191,19 +182,18 @@ def _ranks_of(command: list[str]) -> int:
     raise CommandError(PATH, "--dry-run finds no number of ranks (-n N) in the command")
 
 
-def _checked(options: Options, only: list[str], figure: pathlib.Path | None) -> None:
-    if not options.command:
-        raise CommandError(PATH, "there is no command; it follows --, as in -- mpirun -n 4 ./solver")
-    if not options.folder.is_dir():
-        raise CommandError(PATH, f"{options.folder}: no such folder", 3, "not_found")
-    if not os.access(options.folder, os.W_OK | os.X_OK):
-        raise CommandError(PATH, f"{options.folder}: cannot be written to", 1, "permission")
-    if shutil.which(options.command[0]) is None:
-        raise CommandError(PATH, f"{options.command[0]}: no such program", 127, "not_found")
-    if wrong := [name for name in only if name not in sweep.NAMES]:
-        raise CommandError(PATH, f"--only {wrong[0]}: there are {', '.join(sweep.NAMES)}")
-    if figure is not None and figure.suffix not in (".png", ".svg"):
-        raise CommandError(PATH, f"--figure {figure}: its name must end in .png or .svg")
+def _check(options: Options, only: list[str], figure: pathlib.Path | None) -> None:
+    folder, program = options.folder, (options.command or [""])[0]
+    for wrong, message, *code in (
+            (not program, "there is no command; it follows --, as in -- mpirun -n 4 ./solver"),
+            (not folder.is_dir(), f"{folder}: no such folder", 3, "not_found"),
+            (not os.access(folder, os.W_OK | os.X_OK), f"{folder}: cannot be written to", 1, "io"),
+            (shutil.which(program) is None, f"{program}: no such program", 127, "not_found"),
+            (not {*only} <= {*sweep.NAMES}, f"--only: there are {', '.join(sweep.NAMES)}"),
+            (figure and figure.suffix not in (".png", ".svg"),
+             f"--figure {figure}: its name must end in .png or .svg")):
+        if wrong:
+            raise CommandError(PATH, message, *code)
 
 
 def _stop(number: int, _) -> None:
@@ -257,7 +247,7 @@ def command(
         os.environ["BACKSTAY_CONFIG"] = os.path.abspath(config)
     only = only or list(sweep.NAMES)
     options = Options(folder.absolute(), words or [], versions, timeout_s)
-    _checked(options, only, figure)
+    _check(options, only, figure)
     if dry_run:
         print("\n".join(map(str, sweep.settings(_ranks_of(options.command), only))))
         return

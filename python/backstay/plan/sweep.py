@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 NAMES = ("file_per_process", "collective", "writers")
 BUFFERS_MIB, ALIGN_KIB = (16, 256), 1024
+LATER = 4  # settings of the second and third round, at most
 TIE = 1.05  # times of two settings that are taken for the same
 
 
@@ -18,11 +19,6 @@ class Setting(NamedTuple):
     ranks_per_writer: int = 1
     buffer_mib: int = 64
     align_kib: int = 0
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether buffer and alignment are those that nobody changed."""
-        return self[3:] == Setting(self.name)[3:]
 
     def files_of(self, ranks: int) -> int:
         return self.files or -(-ranks // self.ranks_per_writer)
@@ -51,18 +47,12 @@ class Measured(NamedTuple):
         return self.bytes / self.durable_s
 
 
-def begin(only) -> Setting:
-    """The setting that any number of ranks can have, and that tells how many there are."""
-    name = next(name for name in NAMES if name in only)
-    return Setting(name, *{"collective": (1,), "writers": (0, 2)}.get(name, ()))
-
-
 def settings(ranks: int, only) -> list[Setting]:
     """The first round: numbers of files, and ranks for each writer."""
     files = sorted({1, ranks // 4, ranks} - {0})
-    each = [2**power for power in range(1, ranks.bit_length()) if 2**power <= ranks]
+    powers = [2**power for power in range(1, ranks.bit_length())]
     all_of = [Setting("file_per_process"), *(Setting("collective", one) for one in files),
-              *(Setting("writers", 0, one) for one in each)]
+              *(Setting("writers", 0, one) for one in powers)]
     return [one for one in all_of if one.name in only]
 
 
@@ -75,28 +65,22 @@ def best(done: list[Measured]) -> Measured:
 
 def shared_file(done: list[Measured]) -> list[Setting]:
     """The second round: one file of the best writers, unless they have one already."""
-    writers = [one for one in done if one.setting.name == "writers"]
-    found = best(writers) if writers else None
-    return [found.setting._replace(files=1)] if found and found.setting.files_of(
-        found.ranks) > 1 else []
+    found = [best(writers) for writers in [[one for one in done if one.setting.name == "writers"]]
+             if writers]
+    return [one.setting._replace(files=1) for one in found if one.setting.files_of(one.ranks) > 1]
 
 
 def finer(done: list[Measured]) -> list[Setting]:
-    """The third round: buffer and alignment of the best setting, where it has such."""
+    """The third round: buffer and alignment of the best setting, where it uses them."""
     found = best(done).setting
     sizes = () if found.name == "collective" else BUFFERS_MIB
-    made = [found._replace(buffer_mib=size) for size in sizes]
-    return made + ([found._replace(align_kib=ALIGN_KIB)] if found.files else [])
-
-
-def most(ranks: int, only) -> int:
-    """How many settings all rounds have at most."""
-    extra = ("writers" in only and ranks > 2) + (1 if set(only) == {"collective"} else 3)
-    return len(settings(ranks, only)) + extra
+    aligns = [ALIGN_KIB] if found.files else []
+    return [*(found._replace(buffer_mib=size) for size in sizes),
+            *(found._replace(align_kib=align) for align in aligns)]
 
 
 def toml(directory: str, setting: Setting) -> str:
     """A configuration that has the setting."""
-    lines = [f"{key} = {value}" for key, value in setting.changed.items()]
     return "\n".join(["[durable]", f"dir = {json.dumps(directory, ensure_ascii=False)}",
-                      "[strategy]", f'name = "{setting.name}"', *lines]) + "\n"
+                      "[strategy]", f'name = "{setting.name}"',
+                      *(f"{key} = {value}" for key, value in setting.changed.items()), ""])
