@@ -5,6 +5,7 @@ the first event.
 import dataclasses
 from typing import NamedTuple
 
+from . import by_ranks
 from .clocks import Clock, compare, moved
 from .membership import Loss, losses
 from .nodes import Names, natural
@@ -19,6 +20,11 @@ class Rank(NamedTuple):
     node: str = ""
     copied_s: float = 0.0  # from begin to end: longer, where its snapshot was copied
     forked: bool = False
+    role: str = ""  # of those that write versions themselves: writer, worker
+    begin_ns: int = 0
+    io_s: float = 0.0  # until its file was closed, where the program may have run on
+    hand_over_s: float = 0.0
+    wait_s: float = 0.0
 
 
 @dataclasses.dataclass
@@ -165,6 +171,11 @@ class History:
     @property
     def captured(self) -> list[Version]:
         return [one for one in self.versions if one.captured_s is not None]
+
+    @property
+    def by_ranks(self) -> bool:
+        """Whether the ranks of its last version wrote it themselves, without an agent."""
+        return any(one.role for one in self.captured[-1].ranks)
 
     def running_s(self, at_s: float) -> float:
         """How long the job had been running by then: pauses between its runs do not count."""
@@ -314,8 +325,9 @@ def _rank(one: dict, node: str) -> Rank:
     copied_s = max(0, one["end_ns"] - one["begin_ns"]) / 1e9
     stopped = one.get("stopped_ns")
     known = isinstance(stopped, int) and 0 < stopped < 1e19
-    return Rank(int(one["rank"]), one["bytes"], stopped / 1e9 if known else copied_s, node,
-                copied_s, one.get("by") == "fork")
+    waited_s = stopped / 1e9 if known else copied_s
+    return Rank(int(one["rank"]), one["bytes"], waited_s, node, copied_s, one.get("by") == "fork",
+                **{"io_s": waited_s, **by_ranks.of(one)})
 
 
 def _sum_up(version: Version) -> None:
@@ -418,6 +430,7 @@ def _without_log(events: list[dict], names: Names) -> list[str]:
 
 def build(job: str, events: list[dict]) -> History:
     """The history of events in order of time, of which there is at least one."""
+    events = by_ranks.in_order(events)
     names = Names(events)
     apart = compare(events, names)
     events = moved(events, apart)
