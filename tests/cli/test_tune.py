@@ -142,5 +142,5 @@ def test_the_settings_are_listed_and_none_is_run(tune):
 @pytest.mark.skipif(not (ROOT / ".venv/bin/python").exists(),
                     reason="the program starts .venv's Python")
 def test_options_of_the_command_are_not_ours(world):
-    done = world.run("tune", world.folder, "--dry-run", "--", "false", "-n", "4", "--config", "none")
+    done = world.run("tune", world.folder, "--dry-run", "--", "false", "-n", "4", "--config", "no")
     assert (done.returncode, done.stderr) == (0, "")

@@ -165,7 +165,8 @@ def _sweep(options: Options, only) -> tuple[list[sweep.Measured], dict]:
         try:
             done.append(found := _measure(options, setting, number))
             at_most = f" of at most {len(sweep.settings(found.ranks, only)) + sweep.LATER}"
-            said = f"blocked {found.blocked_s:.4g} s, {found.bytes_per_s / 1e9:.4g} GB/s until durable"
+            said = (f"blocked {found.blocked_s:.4g} s, {found.bytes_per_s / 1e9:.4g} GB/s until "
+                    "durable")
         except TrialError as error:
             failed[setting], said = str(error), f"left out: {error}"
             if not done:
@@ -231,9 +232,8 @@ def command(
     only: Annotated[Optional[list[str]],
                     typer.Option("--only", metavar="STRATEGY", help="May be repeated")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the settings, run none")] = False,
-    figure: Annotated[Optional[pathlib.Path],
-                      typer.Option("--figure", metavar="FILE", help="Bandwidth by files: .png, .svg")
-                      ] = None,
+    figure: Annotated[Optional[pathlib.Path], typer.Option(
+        "--figure", metavar="FILE", help="Draw bandwidth by files (.png, .svg)")] = None,
     config: Annotated[Optional[str], typer.Option("--config", help="Configuration file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
 ) -> None:

@@ -16,7 +16,7 @@ def of(one: dict) -> dict:
         return {}
     opened, wrote, closed, hand_over, wait = (_number(one.get(key)) for key in TIMES)
     return {"role": "writer" if one["writes"] else "worker", "begin_ns": int(one["begin_ns"]),
-            "io_s": max(opened + wrote + closed, (one["end_ns"] - one["begin_ns"]) / 1e9), "hand_over_s": hand_over, "wait_s": wait}
+            "file_s": opened + wrote + closed, "hand_over_s": hand_over, "wait_s": wait}
 
 
 def in_order(events: list[dict]) -> list[dict]:

@@ -22,9 +22,13 @@ class Rank(NamedTuple):
     forked: bool = False
     role: str = ""  # of those that write versions themselves: writer, worker
     begin_ns: int = 0
-    io_s: float = 0.0  # until its file was closed, where the program may have run on
+    file_s: float = 0.0  # until its file was closed, where the program may have run on
     hand_over_s: float = 0.0
     wait_s: float = 0.0
+
+    @property
+    def io_s(self) -> float:
+        return max(self.seconds, self.file_s)
 
 
 @dataclasses.dataclass
@@ -173,8 +177,7 @@ class History:
         return [one for one in self.versions if one.captured_s is not None]
 
     @property
-    def by_ranks(self) -> bool:
-        """Whether the ranks of its last version wrote it themselves, without an agent."""
+    def by_ranks(self) -> bool:  # without an agent
         return any(one.role for one in self.captured[-1].ranks)
 
     def running_s(self, at_s: float) -> float:
@@ -325,9 +328,8 @@ def _rank(one: dict, node: str) -> Rank:
     copied_s = max(0, one["end_ns"] - one["begin_ns"]) / 1e9
     stopped = one.get("stopped_ns")
     known = isinstance(stopped, int) and 0 < stopped < 1e19
-    waited_s = stopped / 1e9 if known else copied_s
-    return Rank(int(one["rank"]), one["bytes"], waited_s, node, copied_s, one.get("by") == "fork",
-                **{"io_s": waited_s, **by_ranks.of(one)})
+    return Rank(int(one["rank"]), one["bytes"], stopped / 1e9 if known else copied_s, node,
+                copied_s, one.get("by") == "fork", **by_ranks.of(one))
 
 
 def _sum_up(version: Version) -> None:
@@ -368,7 +370,6 @@ def _failures(made: History, lost: dict) -> list[Failure]:
         at, node, _ = left[0]
         restart = next((one for one in made.restarts if one.at_s > at), None)
         cut = None if restart is None else next(
-            # fmt: skip.
             (v for v in reversed(made.captured) if v.number == restart.version
              and v.captured_s <= at), None)
         redone = None if cut is None else made.running_s(at) - made.running_s(cut.begin_s)
@@ -430,8 +431,7 @@ def _without_log(events: list[dict], names: Names) -> list[str]:
 
 def build(job: str, events: list[dict]) -> History:
     """The history of events in order of time, of which there is at least one."""
-    events = by_ranks.in_order(events)
-    names = Names(events)
+    names = Names(events := by_ranks.in_order(events))
     apart = compare(events, names)
     events = moved(events, apart)
     begin = events[0]["t_ns"]

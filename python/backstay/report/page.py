@@ -44,10 +44,14 @@ def _failures(history: History) -> str:
         rows.append([text.time(one.at_s), ranks, str(ended) if ended else "", came,
                      "" if one.redone_s is None else text.time(one.redone_s)])
     return _table(["after", "ranks that died", "others ended by MPI", "came back from",
-                   "work done again"], rows) if rows else f"<p>{NOT_TOLD if history.by_ranks else 'No rank was lost.'}</p>"
+                   "work done again"], rows) if rows else _none_lost(history)
 
 
-NOT_TOLD = "Without an agent, nobody writes down which ranks were lost."
+def _none_lost(history: History) -> str:
+    said = "Without an agent, nobody writes down which ranks were lost."
+    return f"<p>{said if history.by_ranks else 'No rank was lost.'}</p>"
+
+
 DIED = ("The ranks that left first died, and those of a lost node; after the first death MPI ends "
         "the others. Ranks that died later "
         "than a thousandth of a second after the first are counted among these.")  # fmt: skip
@@ -165,7 +169,8 @@ def _parts(history: History, times: Times, probe: dict | None) -> list[tuple]:
          f"and, with several nodes, elsewhere. {_snapshots(history)}",
          charts.level_times(history), ""),
         ("I/O time of each rank",
-         "Each point is a rank, of the version that is chosen." + _chosen(history),
+         "Each point is a rank, of the version that is chosen." + _chosen(history)
+         + (strategy_page.IO if history.by_ranks else ""),
          charts.ranks(history), ""),
         *strategy_page.parts(history, _table),
         ("Bandwidth", "What the program sees, what the disk does. " + limit,

@@ -10,6 +10,8 @@ from .history import History, Version
 
 WRITING = ("How many ranks wrote at each moment of the version that is chosen, from their begin "
            "until their file was closed.")  # fmt: skip
+IO = (" A rank that writes has ended when its file is closed, a worker when it computes again: the "
+      "other ranks may wait for the slowest one.")
 PERCEIVED = ("What the workers sent, all together, over the longest time that one of them took to "
              "hand it over (as paper 004's Table I), and over that with its wait until the writer "
              "had all. Medians.")  # fmt: skip
