@@ -118,6 +118,8 @@ def test_a_program_without_a_version_is_shown(tune):
     code, _, err = tune("shared", "--", "sh", "-c", "echo so it goes; exit 5")
     assert code == 1 and "0 of at least 2 versions, the program ended with code 5" in err
     assert "did a rank call Backstay?" in err and "\n    so it goes\n" in err
+    code, out, _ = tune("shared", "--", "false", "--json")  # the program's option, not ours
+    assert (code, out) == (1, "")
     code, out, _ = tune("shared", "--timeout", 1, "--json", "--", "sleep", "60")
     assert code == 1 and "no more within 1 s" in json.loads(out)["error"]["message"]
 

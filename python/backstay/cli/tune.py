@@ -37,6 +37,7 @@ class Options(NamedTuple):
     command: list[str]
     versions: int
     timeout_s: float
+    signals: list[int]  # that came: it ends, and removes what was written
 
 
 class TrialError(Exception):
@@ -64,19 +65,9 @@ def _left(job: str) -> list[int]:
     return found
 
 
-@contextlib.contextmanager
-def _undisturbed():
-    """Signals come once it is done."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end(process: subprocess.Popen | None, job: str) -> None:
+def _end(process: subprocess.Popen, job: str) -> None:
     """Ends the launcher, which ends its ranks, and then what is left."""
-    for number in (signal.SIGTERM, signal.SIGKILL) if process else ():
+    for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, number)
             process.wait(GRACE_S)
@@ -126,16 +117,19 @@ def _why(versions: Versions, ended: str, output: pathlib.Path) -> str:
 
 def _measure(options: Options, setting: sweep.Setting, number: int) -> sweep.Measured:
     """Runs the command once. Raises TrialError; what the program wrote is gone in any case."""
-    job, process = f"tune-{os.getpid()}-{number}", None
+    job = f"tune-{os.getpid()}-{number}"
     versions, deadline = Versions(options.folder / job), time.monotonic() + options.timeout_s
     with tempfile.TemporaryDirectory(prefix="backstay-", ignore_cleanup_errors=True) as storage:
         output, ended = pathlib.Path(storage) / "output", f"no more within {options.timeout_s:g} s"
+        with output.open("wb") as out:
+            process = subprocess.Popen(options.command, stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=out, start_new_session=True,
+                                       env=_environment(options, setting, job, storage))
         try:
-            with output.open("wb") as out:
-                process = subprocess.Popen(options.command, stdin=subprocess.DEVNULL, stdout=out,
-                                           stderr=out, start_new_session=True,
-                                           env=_environment(options, setting, job, storage))
             while len(versions.look()) < options.versions and time.monotonic() < deadline:
+                if options.signals:
+                    raise CommandError(PATH, "stopped; what was written is removed",
+                                       128 + options.signals[0], "again")
                 if process.poll() is not None:
                     ended = f"the program ended with code {process.returncode}"
                     break
@@ -144,9 +138,8 @@ def _measure(options: Options, setting: sweep.Setting, number: int) -> sweep.Mea
                 raise TrialError(_why(versions, ended, output))
             return versions.measured(setting)
         finally:
-            with _undisturbed():
-                _end(process, job)
-                shutil.rmtree(versions.folder, ignore_errors=True)
+            _end(process, job)
+            shutil.rmtree(versions.folder, ignore_errors=True)
             if versions.folder.exists():
                 say(f"{PATH}: {versions.folder} could not be removed")
 
@@ -197,12 +190,6 @@ def _check(options: Options, only: list[str], figure: pathlib.Path | None) -> No
             raise CommandError(PATH, message, *code)
 
 
-def _stop(number: int, _) -> None:
-    for one in SIGNALS:
-        signal.signal(one, signal.SIG_IGN)  # the folders are removed in any case
-    raise CommandError(PATH, "stopped; what was written is removed", 128 + number, "again")
-
-
 def _show(options: Options, done: list, failed: dict, figure, as_json: bool) -> None:
     found = sweep.best(done)
     fragment = sweep.toml(str(options.folder.resolve()), found.setting)
@@ -246,7 +233,7 @@ def command(
     if config is not None:
         os.environ["BACKSTAY_CONFIG"] = os.path.abspath(config)
     only = only or list(sweep.NAMES)
-    options = Options(folder.absolute(), words or [], versions, timeout_s)
+    options = Options(folder.absolute(), words or [], versions, timeout_s, [])
     _check(options, only, figure)
     if dry_run:
         print("\n".join(map(str, sweep.settings(_ranks_of(options.command), only))))
@@ -256,7 +243,7 @@ def command(
             from ..plan import figures
             from ..plan.figures.sweep import files_and_bandwidth
     for number in SIGNALS:
-        signal.signal(number, _stop)
+        signal.signal(number, lambda came, _: options.signals.append(came))
     done, failed = _sweep(options, only)
     if figure is not None:
         figures.save(files_and_bandwidth(done), figure)
