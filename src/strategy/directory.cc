@@ -22,6 +22,7 @@ namespace backstay::strategy {
 namespace {
 
 constexpr std::size_t live_bytes_max = 300;
+constexpr std::size_t mark_bytes_max = 4096;
 
 Status check_directory(const std::string& dir) {
   std::error_code failure;
@@ -112,6 +113,14 @@ Status Directory::find_newest(const Config& config, const OpenTier& open_tier) {
   const auto local = store::scan(*tier, job_);
   if (local.ok()) newest_ = std::max(newest_, newest_of(*local));
   return {};
+}
+
+std::optional<Error> Directory::given_up(VersionNumber version) const {
+  const std::string folder = format::version_folder(job_, version);
+  const auto why = tier_->get(folder + "/" + std::string(format::damaged_name), mark_bytes_max);
+  if (!why.ok()) return std::nullopt;
+  const std::string text(reinterpret_cast<const char*>(why->data()), why->size());
+  return Error(Code::io, text.substr(0, text.find('\n')));
 }
 
 // What has neither record nor mark is the rest of one that was not finished.

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ class Directory {
   // The greatest number of a version there, or on the disk of rank 0's node, as one number must not
   // mean two versions.
   VersionNumber newest() const { return newest_; }
+
+  // Why a version without a record is never finished: a writer of it has failed, and said so.
+  std::optional<Error> given_up(VersionNumber version) const;
 
   // The rest is rank 0's.
   // Takes the job's lock, and removes what an interrupted writer left. Errors: busy, io ...

@@ -4,6 +4,7 @@
 
 #include "base/attempt.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 
 namespace backstay::strategy {
 
@@ -43,6 +44,7 @@ Status OwnFiles::take_in(const NewVersion& version, client::Snapshot& snapshot,
                                      return thread_->take(chunk, fill);
                                    }));
   }
+  failpoint("strategy.taken");
   thread_->end(status);
   report.hand_over_ns = system_clock().monotonic_ns() - began;
   return status;

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "base/attempt.h"
+#include "base/failpoint.h"
 #include "format/names.h"
 #include "strategy/quiet_thread.h"
 
 namespace backstay::strategy {
 
 namespace {
-constexpr std::size_t mark_bytes_max = 4096;
 constexpr std::chrono::milliseconds first_pause{2};
 constexpr std::chrono::milliseconds longest_pause{100};
 }  // namespace
@@ -64,6 +64,7 @@ std::optional<Status> Recorder::look() {
   const auto found = find_parts();
   if (!found.ok()) return found.error();
   if (*found < record_.nodes) return std::nullopt;
+  failpoint("strategy.found");
   const Status recorded = directory_.record(record_);
   if (recorded.ok()) recorded_();
   return recorded;
@@ -73,12 +74,9 @@ std::optional<Status> Recorder::look() {
 Result<std::size_t> Recorder::find_parts() {
   const std::string folder = format::version_folder(record_.job, record_.version);
   tier::Tier& tier = directory_.tier();
+  if (const auto why = directory_.given_up(record_.version)) return *why;
   BACKSTAY_ASSIGN(const auto names, tier.list(folder));
   for (const std::string& name : names) {
-    if (name == format::damaged_name) {  // a writer has failed
-      BACKSTAY_ASSIGN(const Buffer why, tier.get(folder + "/" + name, mark_bytes_max));
-      return Error(Code::io, std::string(reinterpret_cast<const char*>(why.data()), why.size()));
-    }
     const auto part = format::node_of_manifest(name);
     if (!part || *part >= record_.nodes || found_[*part]) continue;
     BACKSTAY_ASSIGN(const Buffer bytes, tier.get(folder + "/" + name, format::manifest_bytes_max));

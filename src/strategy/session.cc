@@ -195,6 +195,7 @@ Status FileSession::test(VersionNumber version, Level& level) {
                      record.error().code() == Code::not_found;
   if (!comes) return record.ok() ? Status() : Status(record.error());
   BACKSTAY_TRY(strategy_->so_far());
+  if (const auto why = directory_->given_up(version)) return *why;
   return recorder_ == nullptr ? Status() : recorder_->so_far();
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/attempt.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "format/names.h"
 
 namespace backstay::strategy {
@@ -42,6 +43,7 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
   Version mine;
   Status status = ranks_.transport->open(file_, path_of(version), ranks_.job.config.strategy.hints);
   const bool is_open = writes && status.ok();
+  failpoint("strategy.opened");
   if (is_open) keep(status, write_header(version));
   const std::uint64_t opened_ns = clock.monotonic_ns();
   keep(status, attempt([&]() -> Status {
@@ -50,7 +52,9 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
          return write_fields(snapshot, mine, is_open);
        }));
   const std::uint64_t written_ns = clock.monotonic_ns();
+  failpoint("strategy.written");
   if (is_open) keep(status, ranks_.transport->close());
+  failpoint("strategy.closed");
   BACKSTAY_TRY(ranks_.group.agree(status));
   const Status published =
       attempt([&] { return writes ? publish(version, mine, report) : Status(); });

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 
 namespace backstay::strategy {
 
@@ -46,6 +47,7 @@ Status WriterGroup::send(client::Snapshot& snapshot, RankReport& report) {
       BACKSTAY_TRY(transport.send(first_, std::as_bytes(std::span(&sums.back(), 1))));
       BACKSTAY_TRY(transport.send(first_, piece));
       at += piece.size();
+      failpoint("strategy.sending");
     }
   }
   const std::uint64_t handed = clock.monotonic_ns();

@@ -94,6 +94,7 @@ class Job {
   // More lines of the configuration, the last of them in [strategy].
   std::string settings;
   OpenTier open_tier = open_files;
+  bool has_transport = true;
   // What the ranks' files and calls do.
   std::function<void(ThreadTransport&)> prepare = [](ThreadTransport&) {};
 
@@ -104,7 +105,8 @@ class Job {
     prepare(transport);
     std::vector<std::optional<Status>> all(static_cast<std::size_t>(ranks));
     ThreadGroup(ranks).run([&](const Group& group) {
-      auto session = FileSession::start(group, begin(), transport.of(group), open_tier);
+      auto session = FileSession::start(group, begin(),
+                                        has_transport ? transport.of(group) : nullptr, open_tier);
       Status& mine = all[static_cast<std::size_t>(group.rank())].emplace();
       if (!session.ok()) {
         mine = session.error();

@@ -21,9 +21,11 @@ from backstay.format import ShapeError
 from backstay.format.core import write_core
 
 from ..plan import files
+from . import export_vtk
 from .ranges import Range, range_of
 from .rebuild import place_of, rebuild
 from .usage import on_terminal, printable, say
+from .vtk import CellType
 
 EPILOG = """\b
 Examples:
@@ -32,6 +34,8 @@ Examples:
   backstay export lj --file /scratch/dump.bin -o out    out/files/scratch/dump.bin
   backstay export app -o out                            out/rank-00000.core, for a debugger,
                                                         of what `run --transparent` saved
+  backstay export wave --vtk --points xyz --cells cells --all-versions -o out
+                                                        out/wave.pvd, for ParaView
 
 Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4
 damaged."""
@@ -91,7 +95,7 @@ class Exporter:
 
     def captured(self, file) -> None:
         path = place_of(self.folder / "files", file.path)
-        self._require_free(path)
+        self.require_free(path)
         rebuild(file, path)
         self.progress.advance(self.task, file.size)
         self.rebuilt.append(
@@ -113,16 +117,21 @@ class Exporter:
             self._process(f"rank-{rank:05d}.{one.address:012x}.raw", rank,
                           lambda file, data=data: file.write(data))  # fmt: skip
 
-    def _process(self, name: str, rank: int, write) -> None:
-        path = self.folder / name
-        self._require_free(path)
+    def put(self, path: pathlib.Path, write) -> None:
+        """A file, whole or not at all."""
+        make_folder(self.folder)
+        self.require_free(path)
         with files.whole(path) as begun, open(begun, "wb") as file:
             write(file)
+
+    def _process(self, name: str, rank: int, write) -> None:
+        path = self.folder / name
+        self.put(path, write)
         size = path.stat().st_size
         self.progress.advance(self.task, size)
         self.processes.append({"file": str(path), "rank": rank, "bytes": size})
 
-    def _require_free(self, path) -> None:
+    def require_free(self, path) -> None:
         if not self.force and os.path.lexists(path):
             raise FileExistsError(
                 f"{path} exists already; --force replaces it, -o writes to another folder"
@@ -143,12 +152,7 @@ class Exporter:
         self._write(self.folder / stem, lambda file: file.write(data.tobytes()), data, region, rank)
 
     def _write(self, path: pathlib.Path, write, data, region, rank) -> None:
-        self._require_free(path)
-        with files.whole(path) as begun, open(begun, "wb") as file:
-            write(file)
-        self._note(path, data, region, rank)
-
-    def _note(self, path, data, region, rank) -> None:
+        self.put(path, write)
         self.progress.advance(self.task, data.nbytes)
         self.written.append(
             {
@@ -246,6 +250,31 @@ def command(
     form: Annotated[Format,
                     typer.Option("--format",
                                  help="npy, or raw: plain bytes, row-major")] = Format.npy,
+    vtk: Annotated[bool,
+                   typer.Option("--vtk",
+                                help="For ParaView and VisIt, JOB.VERSION.vtu: --region names "
+                                     "fields; default: all with a row for each point or "
+                                     "cell")] = False,
+    points: Annotated[Optional[str],
+                      typer.Option("--points", metavar="REGION",
+                                   help="Points: x, y, z in a row (or x, y, or x)")] = None,
+    cells: Annotated[Optional[str],
+                     typer.Option("--cells", metavar="REGION",
+                                  help="Cells: in a row the numbers of a cell's points, from 0 "
+                                       "on, in VTK's order; default: points alone")] = None,
+    cell_type: Annotated[Optional[CellType],
+                         typer.Option("--cell-type",
+                                      help="Default: by the length of a row; 4 are a tetra, of "
+                                           "flat points a quad")] = None,
+    legacy: Annotated[bool, typer.Option("--legacy", help="VTK's legacy format, .vtk")] = False,
+    all_versions: Annotated[bool,
+                            typer.Option("--all-versions",
+                                         help="Each complete version, and a JOB.pvd that lists "
+                                              "them")] = False,
+    time: Annotated[Optional[str],
+                    typer.Option("--time", metavar="REGION",
+                                 help="The time in it, such as the step; default: the "
+                                      "version")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist")] = False,
     directory: Annotated[Optional[str],
                          typer.Option("--dir", help="Folder of the versions (storage.dir)")] = None,
@@ -257,25 +286,42 @@ def command(
     A region whose place in a global array was declared becomes one file; others one file a rank.
     Captured files are made again under their paths, below `files` in the output folder, with mode
     and times. A process that `run --transparent` saved becomes a core file. Every byte is checked
-    against its checksum on the way.
+    against its checksum on the way. With --vtk the regions of a mesh become a file for ParaView;
+    points, cells and one field at a time have to fit into memory.
     """
     del config  # `backstay` has read it and set BACKSTAY_DIR
     if directory is not None:
         os.environ["BACKSTAY_DIR"] = directory
-    opened = backstay.open(version_path(job, version))
-    names = regions_wanted(opened, region, file, rank)
-    captured = files_wanted(opened, region, file, rank)
-    processes = processes_wanted(opened, region, file, rank, ranges)
-    make_folder(output)
+    asked = SimpleNamespace(points=points, cells=cells, cell_type=cell_type, legacy=legacy,
+                            all_versions=all_versions, time=time, region=region)
+    export_vtk.check(vtk, version, asked, {"--file": file, "--range": ranges, "--rank": rank
+                                           is not None, "--format raw": form is Format.raw})
+    path = version_path(job, version)
+    opened = backstay.open(path)
     with bar() as progress:
         exporter = Exporter(output, form, force, progress,
                             progress.add_task("export", total=opened.payload_bytes))
-        for name in names:
-            exporter.region(opened, name, rank)
-        for one in captured:
-            exporter.captured(one)
-        for number in processes:
-            exporter.process(opened.image(number), number, ranges or [])
+        if vtk:
+            export_vtk.export(path, opened, asked, exporter)
+        else:
+            export(exporter, opened, region, file, rank, ranges)
+    show(exporter, opened, as_json)
+
+
+def export(exporter: Exporter, opened, region, file, rank, ranges) -> None:
+    names = regions_wanted(opened, region, file, rank)
+    captured = files_wanted(opened, region, file, rank)
+    processes = processes_wanted(opened, region, file, rank, ranges)
+    make_folder(exporter.folder)
+    for name in names:
+        exporter.region(opened, name, rank)
+    for one in captured:
+        exporter.captured(one)
+    for number in processes:
+        exporter.process(opened.image(number), number, ranges or [])
+
+
+def show(exporter: Exporter, opened, as_json: bool) -> None:
     if as_json:
         result = {
             "job": opened.job,
@@ -287,8 +333,9 @@ def command(
         }
         print(json.dumps(result, indent=2))
     for one in exporter.written if not as_json else ():
-        shape = " x ".join(map(str, one["shape"]))
-        print(printable(f"{one['file']}  {one['type']} {shape}"))
+        what = " x ".join(map(str, one["shape"])) if "shape" in one else (
+            f"points, {one['cells']} cells; {', '.join(one['fields']) or 'no field'}")
+        print(printable(f"{one['file']}  {one.get('type', one.get('points'))} {what}"))
     for one in exporter.rebuilt if not as_json else ():
         print(printable(f"{one['file']}  {one['bytes']} bytes"))
     for one in exporter.processes if not as_json else ():
