@@ -15,7 +15,7 @@ import typer
 
 from ..format.errors import DamagedError, FormatError, IncompleteError, NotFoundError, UnsupportedError
 from ..plan import files
-from . import example, export, plan, report
+from . import example, export, plan, report, tune
 from .usage import CommandError, UsageError, report_usage, say
 from .usage import report as report_error
 
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.command("export", cls=example.Command, epilog=export.EPILOG)(export.command)
 app.command("report", cls=example.Command, epilog=report.EPILOG)(report.command)
+app.command("tune", cls=example.Command, epilog=tune.EPILOG)(tune.command)
 app.add_typer(plan.app, name="plan")
 
 

@@ -68,7 +68,7 @@ def shown(parts, what: str):
 
 def report(path: str, message: str, code: str) -> None:
     say(f"{path}: {message}")
-    if "--json" in sys.argv:
+    if "--json" in sys.argv[:sys.argv.index("--") if "--" in sys.argv else None]:
         with contextlib.suppress(OSError):  # the output may be what failed
             print(json.dumps({"error": {"code": code, "message": message}}, indent=2))
 

@@ -37,7 +37,7 @@ def plain_layout(x: str, y: str, **more) -> dict:
             **more}  # fmt: skip
 
 
-def _whole(axis: dict, numbers) -> None:
+def whole(axis: dict, numbers) -> None:
     """Ticks of an axis of versions or ranks at whole numbers only, at most about TICKS of them: 1,
     2, 5, 10, .. apart.
     """
@@ -78,10 +78,11 @@ def timeline(history: History) -> dict:
                   [(v.number, v.begin_s, v.captured_s) for v in captured]),
             _bars("captured, being written", SKY,
                   # fmt: skip.
-                  [(v.number, v.captured_s, v.local_s) for v in captured if v.local_s is not None])]
+                  [(v.number, v.captured_s, end) for v in captured
+                   if (end := v.durable_s if history.by_ranks else v.local_s) is not None])]
     for name, value, colour, symbol in LEVELS:
         reached = [v for v in captured if value(v) is not None]
-        if reached or name == "local":
+        if reached or (name == "local" and not history.by_ranks):
             data.append({"type": "scatter", "mode": "markers", "name": name,
                          "marker": {"color": colour, "size": 9, "symbol": symbol},
                          "x": [value(v) for v in reached],
@@ -111,7 +112,7 @@ def timeline(history: History) -> dict:
                          "x": [t for at in times for t in (at, at, None)],
                          "y": [end for _ in times for end in ends]})  # fmt: skip
     layout = plain_layout("time since the first event (s)", "version", barmode="overlay")
-    _whole(layout["yaxis"], [v.number for v in history.versions])
+    whole(layout["yaxis"], [v.number for v in history.versions])
     return {"data": data, "layout": layout}
 
 
@@ -137,10 +138,10 @@ def level_times(history: History) -> dict:
     for name, value, colour, symbol in LEVELS:
         points = [(v.number, value(v) - v.begin_s) for v in captured if value(v) is not None
                   and value(v) > v.begin_s]
-        if points or name == "local":
+        if points or (name == "local" and not history.by_ranks):
             data.append(_line(f"until {name}", colour, symbol, points))
     layout = _log(plain_layout("version", "time (log scale)"), data, text.time)
-    _whole(layout["xaxis"], [v.number for v in captured])
+    whole(layout["xaxis"], [v.number for v in captured])
     return {"data": data, "layout": layout}
 
 
@@ -156,15 +157,27 @@ def choice(history: History) -> list:
 
 def coloured(history: History) -> list[str]:
     """Nodes that have a colour each; none where there is one node, or more than there are colours.
+    Writers and workers, where ranks write.
     """
+    if history.by_ranks:
+        return ["writer", "worker"]
     return history.nodes if 1 < len(history.nodes) <= len(COLOURS) else []
 
 
 def _points(version: Version, groups: list[str]) -> dict:
-    """The version's ranks, those of each of these nodes by themselves; "": of all."""
-    of = [[r for r in version.ranks if not group or r.node == group] for group in groups]
+    """The version's ranks, those of each of these nodes or roles by themselves; "": of all."""
+    of = [[r for r in version.ranks if group in ("", r.role or r.node)] for group in groups]
     return {"x": [[r.rank for r in some] for some in of],
-            "y": [[1000 * r.seconds for r in some] for some in of]}
+            "y": [[1000 * r.io_s for r in some] for some in of]}
+
+
+def chooser(layout: dict, shown: list[Version], points: list[dict]) -> None:
+    """A list of versions, each with its points, above the figure."""
+    buttons = [{"label": f"version {v.number}", "method": "restyle", "args": [one]} for v,
+               one in zip(shown, points, strict=True)]
+    layout["margin"]["t"] = 60
+    layout["updatemenus"] = [{"buttons": buttons, "x": 0, "xanchor": "left",
+                              "y": 1.2}] if buttons else []
 
 
 def ranks(history: History) -> dict:
@@ -178,14 +191,10 @@ def ranks(history: History) -> dict:
              "hovertemplate": "rank %{x}: %{y:.4g} ms<extra></extra>"}
             # fmt: skip.
             for at, (group, colour) in enumerate(zip(groups, COLOURS, strict=False))] if points else []
-    buttons = [{"label": f"version {v.number}", "method": "restyle", "args": [one]} for v,
-               one in zip(shown, points, strict=True)]
     layout = plain_layout("rank", "I/O time of the rank (ms)", showlegend=len(groups) > 1)
     layout["yaxis"].update(rangemode="tozero")
-    _whole(layout["xaxis"], [r.rank for v in shown for r in v.ranks])
-    layout["margin"]["t"] = 60
-    layout["updatemenus"] = [{"buttons": buttons, "x": 0, "xanchor": "left",
-                              "y": 1.2}] if buttons else []
+    whole(layout["xaxis"], [r.rank for v in shown for r in v.ranks])
+    chooser(layout, shown, points)
     layout["legend"]["x"] = 0.25  # beside the versions
     return {"data": data, "layout": layout}
 
@@ -197,6 +206,10 @@ def bandwidths(history: History, probe: dict | None) -> dict:
             _line("real: bytes / time from the first byte handed to the disk to local", BLUE,
                   "square",
                   [(v.number, v.bytes / v.disk_s) for v in captured if v.disk_s])]  # fmt: skip
+    written = [v for v in captured if (v.durable_s or 0) > v.begin_s]
+    if history.by_ranks:
+        data[1] = _line("real: bytes / time from begin to durable", BLUE, "square",
+                        [(v.number, v.bytes / (v.durable_s - v.begin_s)) for v in written])
     older = [(v.number, v.bytes / v.writing_s) for v in captured if v.writing_s and not v.disk_s]
     if older:
         data.append(_line("too high, of an older agent: bytes / time from captured to local",
@@ -213,7 +226,7 @@ def bandwidths(history: History, probe: dict | None) -> dict:
                          "y": [rate, rate]})  # fmt: skip
     layout = _log(plain_layout("version", "bandwidth (log scale)"), data,
                   lambda rate: f"{text.size(rate)}/s")
-    _whole(layout["xaxis"], numbers)
+    whole(layout["xaxis"], numbers)
     return {"data": data, "layout": layout}
 
 

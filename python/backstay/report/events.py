@@ -27,7 +27,7 @@ NEEDED = {
     "written": ("version", "bytes", "seconds"),
     "local": ("version", "bytes", "seconds"),
     "protected": ("version",),
-    "durable": ("version", "bytes", "seconds"),
+    "durable": ("version",),
     "durable_failed": ("version",),
     "write_failed": ("version",),
     "protect_failed": ("version", "of"),
@@ -39,9 +39,9 @@ NEEDED = {
     "removed": ("version",),
     "set_aside": ("version",),
     "skipped": ("version",),
-    "restart_begin": ("version", "from"),
-    "restored": ("version", "from", "bytes", "seconds"),
-    "restart_failed": ("version",),
+    "restart_begin": ("from",),
+    "restored": ("version", "from"),
+    "restart_failed": (),
     "refused": (),
     "attempt_ended": (),
     "home": ("version",),
@@ -49,6 +49,9 @@ NEEDED = {
 }  # fmt: skip
 
 
+# Agents write these, and rank 0 of a program without one does not (by_ranks.py).
+OPTIONAL = {"durable": ("bytes", "seconds"), "restart_begin": ("version",),
+            "restored": ("bytes", "seconds"), "restart_failed": ("version",)}  # fmt: skip
 # Lists of records, and the numbers that each record has.
 RECORDS = {("captured", "ranks"): ("rank", "bytes", "begin_ns", "end_ns"),
            ("files_written", "writes"): ("below", "writes", "bytes", "seconds"),
@@ -100,7 +103,8 @@ def _parsed(line: bytes):
         return None, "no event"
     if event["event"] not in NEEDED:
         return None, None
-    for key in (*ALWAYS, *NEEDED[event["event"]]):
+    told = [key for key in OPTIONAL.get(event["event"], ()) if key in event]
+    for key in (*ALWAYS, *NEEDED[event["event"]], *told):
         if _wrong_field(event, key):
             return None, f"{event['event']} without a valid {key}"
     return event, None

@@ -5,6 +5,7 @@ the first event.
 import dataclasses
 from typing import NamedTuple
 
+from . import by_ranks
 from .clocks import Clock, compare, moved
 from .membership import Loss, losses
 from .nodes import Names, natural
@@ -19,6 +20,15 @@ class Rank(NamedTuple):
     node: str = ""
     copied_s: float = 0.0  # from begin to end: longer, where its snapshot was copied
     forked: bool = False
+    role: str = ""  # of those that write versions themselves: writer, worker
+    begin_ns: int = 0
+    file_s: float = 0.0  # until its file was closed, where the program may have run on
+    hand_over_s: float = 0.0
+    wait_s: float = 0.0
+
+    @property
+    def io_s(self) -> float:
+        return max(self.seconds, self.file_s)
 
 
 @dataclasses.dataclass
@@ -165,6 +175,10 @@ class History:
     @property
     def captured(self) -> list[Version]:
         return [one for one in self.versions if one.captured_s is not None]
+
+    @property
+    def by_ranks(self) -> bool:  # without an agent
+        return any(one.role for one in self.captured[-1].ranks)
 
     def running_s(self, at_s: float) -> float:
         """How long the job had been running by then: pauses between its runs do not count."""
@@ -315,7 +329,7 @@ def _rank(one: dict, node: str) -> Rank:
     stopped = one.get("stopped_ns")
     known = isinstance(stopped, int) and 0 < stopped < 1e19
     return Rank(int(one["rank"]), one["bytes"], stopped / 1e9 if known else copied_s, node,
-                copied_s, one.get("by") == "fork")
+                copied_s, one.get("by") == "fork", **by_ranks.of(one))
 
 
 def _sum_up(version: Version) -> None:
@@ -356,7 +370,6 @@ def _failures(made: History, lost: dict) -> list[Failure]:
         at, node, _ = left[0]
         restart = next((one for one in made.restarts if one.at_s > at), None)
         cut = None if restart is None else next(
-            # fmt: skip.
             (v for v in reversed(made.captured) if v.number == restart.version
              and v.captured_s <= at), None)
         redone = None if cut is None else made.running_s(at) - made.running_s(cut.begin_s)
@@ -418,7 +431,7 @@ def _without_log(events: list[dict], names: Names) -> list[str]:
 
 def build(job: str, events: list[dict]) -> History:
     """The history of events in order of time, of which there is at least one."""
-    names = Names(events)
+    names = Names(events := by_ranks.in_order(events))
     apart = compare(events, names)
     events = moved(events, apart)
     begin = events[0]["t_ns"]

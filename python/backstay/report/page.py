@@ -8,7 +8,7 @@ import re
 from plotly.offline import get_plotlyjs
 
 from ..plan.words import counted, grouped, plural, sentence
-from . import charts, files_page, node_charts, node_page, spread, text
+from . import charts, files_page, node_charts, node_page, spread, strategy_page, text
 from .captured_files import Profile
 from .history import History
 from .nodes import listed
@@ -44,7 +44,12 @@ def _failures(history: History) -> str:
         rows.append([text.time(one.at_s), ranks, str(ended) if ended else "", came,
                      "" if one.redone_s is None else text.time(one.redone_s)])
     return _table(["after", "ranks that died", "others ended by MPI", "came back from",
-                   "work done again"], rows) if rows else "<p>No rank was lost.</p>"
+                   "work done again"], rows) if rows else _none_lost(history)
+
+
+def _none_lost(history: History) -> str:
+    said = "Without an agent, nobody writes down which ranks were lost."
+    return f"<p>{said if history.by_ranks else 'No rank was lost.'}</p>"
 
 
 DIED = ("The ranks that left first died, and those of a lost node; after the first death MPI ends "
@@ -83,13 +88,14 @@ def _summary(history: History) -> str:
     on = f" on {counted(len(last.parts), 'node')}" if len(history.nodes) > 1 else ""
     pause = history.end_s - history.observed_s
     paused = f", pauses of {text.time(pause)} between them not counted" if pause > 0.01 * history.end_s else ""
+    failures = "" if history.by_ranks else f"{counted(len(history.failures), 'failure')}, "
     levels = "".join(f", {grouped(reached)} {name}" for name in ("protected", "durable")
                      if (reached := sum(getattr(one, f"{name}_s") is not None for one
                                         in history.captured)))  # fmt: skip
     return (f"From {begin:%Y-%m-%d %H:%M:%S} UTC: {counted(len(history.runs), 'run')} of "
             f"{text.time(history.observed_s)} together{paused}; "
             f"{counted(len(history.captured), 'version')} captured, {grouped(local)} "
-            f"local{levels}; {counted(len(history.failures), 'failure')}, "
+            f"local{levels}; {failures}"
             f"{counted(len(history.restarts), 'restart')}. A version holds {text.size(last.bytes)} "
             f"of {counted(len(last.ranks), 'rank')}{on}.")  # fmt: skip
 
@@ -163,8 +169,10 @@ def _parts(history: History, times: Times, probe: dict | None) -> list[tuple]:
          f"and, with several nodes, elsewhere. {_snapshots(history)}",
          charts.level_times(history), ""),
         ("I/O time of each rank",
-         "Each point is a rank, of the version that is chosen." + _chosen(history),
+         "Each point is a rank, of the version that is chosen." + _chosen(history)
+         + (strategy_page.IO if history.by_ranks else ""),
          charts.ranks(history), ""),
+        *strategy_page.parts(history, _table),
         ("Bandwidth", "What the program sees, what the disk does. " + limit,
          charts.bandwidths(history, probe), ""),
         ("Failures", DIED if history.failures else "", None, _failures(history)),

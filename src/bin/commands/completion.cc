@@ -36,6 +36,7 @@ std::string words_after(const CLI::App& sub) {
   if (sub.get_name() == "completion") return "bash zsh";
   if (sub.get_name() == "help") return joined(subcommand_names(*sub.get_parent()));
   if (sub.get_name() == "agent") return "start stop status";
+  if (sub.get_name() == "tune") return "";  // a folder
   if (sub.get_name() == "plan")
     return "interval multilevel model fill-time strategy aggregation survive cost validate figures "
            "replay advise explore";

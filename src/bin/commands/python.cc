@@ -49,6 +49,8 @@ const std::vector<PythonCommand>& python_commands() {
   static const auto& commands = *new std::vector<PythonCommand>{
       {"export", "Look at versions", "Write regions of a version as .npy, raw or VTK files"},
       {"report", "Look at versions", "Draw what happened to a job as a page that opens offline"},
+      {"tune", "Before a job runs",
+       "Try the strategies by which ranks write versions themselves, and say which suits"},
       {"plan", "Before a job runs",
        "Answer questions: how often to save, how long it takes, what it survives"},
   };
