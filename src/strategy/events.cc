@@ -41,6 +41,7 @@ void Events::captured(VersionNumber version, const std::vector<RankReport>& rank
                       {"bytes", rank.bytes},
                       {"begin_ns", rank.begin_ns},
                       {"end_ns", rank.end_ns},
+                      {"settle_s", seconds(rank.settle_ns)},
                       {"open_s", seconds(rank.open_ns)},
                       {"write_s", seconds(rank.write_ns)},
                       {"close_s", seconds(rank.close_ns)},

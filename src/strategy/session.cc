@@ -92,7 +92,9 @@ Status FileSession::checkpoint() {
 }
 
 Status FileSession::take_version() {
+  began_ns_ = system_clock().wall_ns();
   (void)settle_tell();  // of the version before
+  settled_ns_ = system_clock().wall_ns();
   std::optional<client::Snapshot> snapshot;
   const Status ready = attempt([&]() -> Status {
     BACKSTAY_ASSIGN(auto made,
@@ -116,7 +118,9 @@ Status FileSession::save(VersionNumber version, client::Snapshot& snapshot) {
   BACKSTAY_TRY(group_.agree(first() ? directory_->begin() : Status()));
   NewVersion made{version, system_clock().wall_ns()};
   BACKSTAY_TRY(group_.broadcast(&made.captured_ns, sizeof made.captured_ns));
-  RankReport mine{.bytes = snapshot.object_bytes(), .begin_ns = system_clock().wall_ns()};
+  RankReport mine{.bytes = snapshot.object_bytes(),
+                  .begin_ns = began_ns_,
+                  .settle_ns = settled_ns_ - began_ns_};
   BACKSTAY_TRY(strategy_->write(made, snapshot, mine));
   mine.end_ns = system_clock().wall_ns();
   format::CommitRecord record{.job = directory_->job(),

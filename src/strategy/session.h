@@ -90,6 +90,8 @@ class FileSession final : public client::ProgramSession {
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Signals> signals_;
   std::unique_ptr<client::Due> due_;
+  std::uint64_t began_ns_ = 0;     // of the present checkpoint, since 1970
+  std::uint64_t settled_ns_ = 0;   // the version before was
   bool had_finished_ = false;      // the run before
   VersionNumber version_ = 0;      // newest recorded or restarted from
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more

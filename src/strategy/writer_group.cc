@@ -11,7 +11,7 @@ namespace backstay::strategy {
 // One is filled while the others are written or sent.
 Buffers::Buffers(const Config& config) {
   const std::uint64_t wanted = config.strategy.buffer_mib / config.pool.buffer_mib;
-  const auto count = std::clamp<std::uint64_t>(wanted, 2, std::uint64_t{config.writer.depth} + 1);
+  const auto count = std::max<std::uint64_t>(wanted, 2);
   all_.reserve(count);
   while (all_.size() < count) all_.emplace_back(piece_bytes_of(config));
 }

@@ -134,7 +134,7 @@ std::optional<WriterThread::Filled> WriterThread::next() {
 
 void WriterThread::take_back(std::size_t buffer) {
   const std::lock_guard lock(mutex_);
-  idle_.push_back(buffer);
+  idle_.push_front(buffer);  // small objects touch few buffers
   changed_.notify_all();
 }
 

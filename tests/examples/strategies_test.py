@@ -1,4 +1,5 @@
-"""A rank is killed at a step of a version; what was reported before comes back, and the right result.
+"""A rank is killed at a step of a version; what was reported before comes back, and the result is
+right.
 
     strategies_test.py --agent BACKSTAYD --launcher "mpirun.mpich -n {ranks}" PROGRAM
 """

@@ -70,8 +70,8 @@ constexpr const char* ways[] = {
     one_file_each,
     "name = \"collective\"\n",
     "name = \"collective\"\nfiles = 2\nalign_kib = 64\n",
-    "name = \"writers\"\nbuffer_mib = 8\n",
-    "name = \"writers\"\nranks_per_writer = 2\nbuffer_mib = 8\n",
+    "name = \"writers\"\n",
+    "name = \"writers\"\nranks_per_writer = 2\n",
     "name = \"writers\"\nranks_per_writer = 2\nfiles = 1\n",
 };
 
@@ -156,7 +156,7 @@ class Job {
     const std::string text = "[job]\nname = \"job\"\n[storage]\ndir = \"" + folder_ +
                              "/store\"\n[durable]\ndir = \"" +
                              (rank == sees_another ? folder_ + "/other" : shared()) +
-                             "\"\n[pool]\nbuffer_mib = 1\n[strategy]\n" + settings;
+                             "\"\n[pool]\nbuffer_mib = 1\n[strategy]\nbuffer_mib = 8\n" + settings;
     auto config = parse_config(text, "test");
     EXPECT_TRUE(config.ok()) << config.error().to_string();
     client::JobStart start;

@@ -95,7 +95,7 @@ TEST(RanksThatWriteTogether, FailAlikeWhereOneCallFails) {
 
 // --- writers that write on -----------------------------------------------------------------------
 
-constexpr const char* writers = "name = \"writers\"\nranks_per_writer = 2\nbuffer_mib = 8\n";
+constexpr const char* writers = "name = \"writers\"\nranks_per_writer = 2\n";
 
 // The second writer cannot make its segment.
 void fail_second_writer(Job& job) {
