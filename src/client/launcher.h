@@ -24,10 +24,8 @@ typedef struct backstay_transport {
   /* Collective over all ranks: those with the same `group` of 0 or more make one file, the others
    * (-1) none. `hints`: "key=value;key=value". */
   const char* (*open)(void* context, int group, const char* path, const char* hints);
-  /* Collective over the file's ranks, like the next two: begins to write `data`, a multiple of 4096
-   * bytes that may be 0. `data` stays as it is until write_end(). */
-  const char* (*write_begin)(void* context, uint64_t offset, const void* data, uint64_t bytes);
-  const char* (*write_end)(void* context);
+  /* Collective over the file's ranks, like close(): `bytes` is a multiple of 4096 and may be 0. */
+  const char* (*write)(void* context, uint64_t offset, const void* data, uint64_t bytes);
   /* The content is on the storage. */
   const char* (*close)(void* context);
 } backstay_transport;

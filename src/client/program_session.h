@@ -36,8 +36,10 @@ class ProgramSession {
   virtual Status checkpoint() = 0;              // collective
   virtual Result<VersionNumber> restart() = 0;  // collective
   virtual Status finish() = 0;                  // collective
-  // Only gives up what this process holds: the child of a fork, abandon.
-  virtual void leave_silently() = 0;
+  // Gives up what this process holds without a word: in the child of a fork, where the session is
+  // never used or deleted again; and before backstay_abandon() deletes it.
+  virtual void leave_in_child() = 0;
+  virtual void abandon() = 0;
 
   virtual VersionNumber version() const = 0;
   // `level` is set in any case: a version may be captured although writing it failed.

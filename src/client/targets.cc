@@ -129,6 +129,13 @@ Status SessionTarget::match(const format::Table& table) {
 Status SessionTarget::open_files() {
   open_.clear();
   if (saved_files_.empty()) return {};
+  if (files_.folder().empty()) {
+    return Error(
+        Code::unsupported,
+        fmt::format("the version holds the file '{}', and only an agent brings files back: "
+                    "set strategy.name to \"agent\"",
+                    saved_files_.front().name));
+  }
   BACKSTAY_TRY(make_folders(files_.folder()));
   for (const format::Region& region : saved_files_) {
     BACKSTAY_ASSIGN(ReturningFile file, ReturningFile::create(files_.path_of(region.name),

@@ -124,9 +124,17 @@ std::optional<Error> Directory::given_up(VersionNumber version) const {
 }
 
 // What has neither record nor mark is the rest of one that was not finished.
-Status Directory::begin() {
+Status Directory::begin(VersionNumber version) {
+  BACKSTAY_TRY(live_->check());
   BACKSTAY_ASSIGN(lock_, store::lock_job(dir_, job_));
-  return store::remove_unfinished(*tier_, job_);
+  BACKSTAY_TRY(store::remove_unfinished(*tier_, job_));
+  const store::StoredVersion there = store::look_at(*tier_, job_, version);
+  if (there.level == Level::none && !there.unreadable) {
+    return tier_->remove(format::version_folder(job_, version));
+  }
+  lock_ = nullptr;
+  return Error(Code::busy, fmt::format("version {} of job {} is in {} already, from another run",
+                                       version, job_, dir_));
 }
 
 Status Directory::record(format::CommitRecord record) {
@@ -137,8 +145,16 @@ Status Directory::record(format::CommitRecord record) {
 Status Directory::end(std::uint32_t keep) {
   const auto lock = std::move(lock_);
   BACKSTAY_TRY(lock->check());
-  BACKSTAY_ASSIGN(const auto versions, store::scan(*tier_, job_));
-  for (const VersionNumber version : store::expired(versions, keep, 0)) {
+  BACKSTAY_ASSIGN(auto versions, store::scan(*tier_, job_));
+  std::erase_if(versions, [](const store::StoredVersion& one) {
+    return one.unreadable.has_value() || one.level == Level::none;
+  });
+  auto expired = store::expired(versions, keep, 0);
+  for (const store::StoredVersion& one : versions) {
+    if (std::ranges::find(expired, one.version) != expired.end()) continue;
+    for (const format::Need& need : one.record.needs) std::erase(expired, need.version);
+  }
+  for (const VersionNumber version : expired) {
     BACKSTAY_TRY(tier_->remove(format::version_folder(job_, version)));
   }
   return {};

@@ -43,8 +43,9 @@ class Directory {
   std::optional<Error> given_up(VersionNumber version) const;
 
   // The rest is rank 0's.
-  // Takes the job's lock, and removes what an interrupted writer left. Errors: busy, io ...
-  Status begin();
+  // Takes the job's lock, and removes what an interrupted writer left. Errors: busy (also: the
+  // version is there already, or another program has come), io ...
+  Status begin(VersionNumber version);
   // The version exists from here on. Precondition: begin(). Errors: not_found (a part is missing);
   // those of the tier.
   Status record(format::CommitRecord record);

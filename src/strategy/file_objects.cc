@@ -13,7 +13,8 @@ namespace backstay::strategy {
 
 namespace {
 
-constexpr unsigned reads_max = 8;  // at once
+constexpr unsigned reads_max = 8;      // at once
+constexpr std::size_t parts_max = 16;  // open: descriptors are few
 constexpr std::uint64_t usual_piece_bytes = std::uint64_t{4} << 20;
 
 }  // namespace
@@ -51,6 +52,7 @@ Status read_chunks(store::PartReader& reader, const std::vector<const format::Ch
 }
 
 Result<FileObjects::Part*> FileObjects::part(NodeId node) {
+  if (parts_.size() > parts_max && !parts_.contains(node)) parts_.clear();
   auto& kept = parts_[node];
   if (kept != nullptr) return kept.get();
   BACKSTAY_ASSIGN(auto manifest, store::read_manifest(tier_, record_.job, record_, node));

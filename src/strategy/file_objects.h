@@ -33,8 +33,8 @@ class FileObjects final : public client::SavedObjects {
   FileObjects(tier::Tier& tier, format::CommitRecord record)
       : tier_(tier), record_(std::move(record)) {}
 
-  // Valid while this is. Looks first where ranks that follow each other would have put it. Errors:
-  // corrupt (no part has it), those of read_manifest() and of the tier.
+  // Valid until the next call. Looks first where ranks that follow each other would have put it.
+  // Errors: corrupt (no part has it), those of read_manifest() and of the tier.
   Result<FoundObject> find(Rank rank);
 
   std::unique_ptr<client::ObjectReader> of(Rank rank) override;

@@ -130,8 +130,10 @@ client::RestoreOutcome FileVersions::restore(client::ObjectTarget& target, Versi
   Restoring restoring(target, share);
   std::optional<FileObjects> objects;
   const Status verified = attempt([&]() -> Status {
-    BACKSTAY_ASSIGN(auto record, good_record(directory_, version, run));
-    objects.emplace(directory_.tier(), std::move(record));
+    auto record = good_record(directory_, version, run);
+    // Rank 0 has just seen it, so this host's view is late.
+    if (!record.ok()) return Error(Code::io, record.error().message());
+    objects.emplace(directory_.tier(), std::move(*record));
     return restoring.verify(*objects, static_cast<Rank>(group_.rank()));
   });
   outcome.agreed = agree(verified);
@@ -147,7 +149,8 @@ client::RestoreOutcome FileVersions::restore(client::ObjectTarget& target, Versi
 }
 
 void FileVersions::skipped(VersionNumber version, const Error& why) {
-  if (group_.rank() != 0 || !store::is_damage_or_gone(why.code())) return;
+  const bool damaged = why.code() == Code::corrupt || why.code() == Code::not_found;
+  if (group_.rank() != 0 || !damaged) return;
   if (const Status aside = directory_.set_aside(version, why.message()); !aside.ok()) {
     tell_user(fmt::format("version {} is damaged and could not be set aside: {}", version,
                           aside.error().message()));

@@ -15,19 +15,33 @@ OwnFiles::OwnFiles(const Ranks& ranks, int each, bool behind)
       group_(ranks, each) {}
 
 Status OwnFiles::write(const NewVersion& version, client::Snapshot& snapshot, RankReport& report) {
+  const Status ready = ranks_.group.agree(attempt([&] { return prepare(version); }));
+  if (!ready.ok()) {
+    if (thread_ != nullptr) thread_->end(ready);
+    (void)settle(report);
+    return ready;
+  }
   const Status handed_over = attempt([&] {
     return group_.writes() ? take_in(version, snapshot, report) : group_.send(snapshot, report);
   });
+  if (group_.writes()) thread_->end(handed_over);
   const Status agreed = ranks_.group.agree(handed_over);
   if (behind_ && agreed.ok()) return {};
   const Status settled = settle(report);
   return agreed.ok() ? settled : agreed;
 }
 
+// What may fail alone, before workers and writers count on each other.
+Status OwnFiles::prepare(const NewVersion& version) {
+  if (!group_.writes()) return group_.prepare();
+  if (thread_ == nullptr) thread_ = std::make_unique<WriterThread>(ranks_);
+  thread_->begin(info_of(ranks_, version, group_.number(), files_));
+  return {};
+}
+
 Status OwnFiles::take_in(const NewVersion& version, client::Snapshot& snapshot,
                          RankReport& report) {
   const std::uint64_t began = system_clock().monotonic_ns();
-  if (thread_ == nullptr) thread_ = std::make_unique<WriterThread>(ranks_);
   BACKSTAY_ASSIGN(const auto shapes, group_.take_shapes(snapshot));
   store::PartEnd end{version.number, version.captured_ns, {}};
   for (const auto& shape : shapes) {
@@ -36,7 +50,7 @@ Status OwnFiles::take_in(const NewVersion& version, client::Snapshot& snapshot,
     const auto rank = group_.first() + static_cast<int>(end.object_bytes.size());
     end.object_bytes.emplace_back(static_cast<Rank>(rank), bytes);
   }
-  thread_->begin(info_of(ranks_, version, group_.number(), files_), std::move(end));
+  thread_->expect(std::move(end));
   Status status;
   for (std::size_t field = 0; field < most_fields(shapes); ++field) {
     keep(status, group_.take_field(snapshot, shapes, field,
@@ -45,7 +59,6 @@ Status OwnFiles::take_in(const NewVersion& version, client::Snapshot& snapshot,
                                    }));
   }
   failpoint("strategy.taken");
-  thread_->end(status);
   report.hand_over_ns = system_clock().monotonic_ns() - began;
   return status;
 }

@@ -21,6 +21,7 @@ class OwnFiles final : public Strategy {
   Status so_far() override;
 
  private:
+  Status prepare(const NewVersion& version);
   Status take_in(const NewVersion& version, client::Snapshot& snapshot, RankReport& report);
 
   const Ranks ranks_;

@@ -7,6 +7,7 @@
 #include "base/attempt.h"
 #include "base/failpoint.h"
 #include "format/names.h"
+#include "store/catalog.h"
 #include "strategy/quiet_thread.h"
 
 namespace backstay::strategy {
@@ -53,10 +54,18 @@ void Recorder::run() {
     });
     if (!looked.ok()) outcome = looked;
     if (!outcome && last) outcome = Error(Code::state, "a part of it was never finished");
+    if (outcome && !outcome->ok()) tell_failure(outcome->error());
     lock.lock();
     outcome_ = std::move(outcome);
     if (!outcome_) changed_.wait_for(lock, pause, [&] { return last_look_; });
   }
+}
+
+// For the ranks that wait for the version.
+void Recorder::tell_failure(const Error& why) {
+  (void)attempt([&] {
+    return store::set_aside(directory_.tier(), record_.job, record_.version, why.message());
+  });
 }
 
 // None: parts are missing.

@@ -30,6 +30,7 @@ class Recorder {
  private:
   void run();
   std::optional<Status> look();
+  void tell_failure(const Error& why);
   Result<std::size_t> find_parts();
 
   Directory& directory_;

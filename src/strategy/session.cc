@@ -34,6 +34,7 @@ class FileSession::Signals final : public client::RequestSource {
 Result<std::unique_ptr<client::ProgramSession>> FileSession::start(
     const client::Group& group, client::JobStart job, const backstay_transport* transport,
     const OpenTier& open_tier) {
+  BACKSTAY_TRY(group.broadcast(&job.config.pool.buffer_mib, sizeof job.config.pool.buffer_mib));
   BACKSTAY_ASSIGN(auto directory, Directory::open(group, job, open_tier));
   std::unique_ptr<FileSession> session(
       new FileSession(group, std::move(job), std::move(directory), transport));
@@ -115,7 +116,7 @@ Status FileSession::take_version() {
 }
 
 Status FileSession::save(VersionNumber version, client::Snapshot& snapshot) {
-  BACKSTAY_TRY(group_.agree(first() ? directory_->begin() : Status()));
+  BACKSTAY_TRY(group_.agree(first() ? directory_->begin(version) : Status()));
   NewVersion made{version, system_clock().wall_ns()};
   BACKSTAY_TRY(group_.broadcast(&made.captured_ns, sizeof made.captured_ns));
   RankReport mine{.bytes = snapshot.object_bytes(),
@@ -168,7 +169,9 @@ Status FileSession::settle() {
   pending_.reset();
   Status outcome = strategy_->settle(pending.report);
   if (first()) {
-    const Status recorded = recorder_->finish();
+    const Status recorded = recorder_ == nullptr
+                                ? Status(Error(Code::state, "rank 0 has no thread to record it"))
+                                : recorder_->finish();
     if (outcome.ok()) outcome = recorded;
     recorder_.reset();
   }

@@ -48,7 +48,8 @@ class FileSession final : public client::ProgramSession {
   Status checkpoint() override;
   Result<VersionNumber> restart() override;
   Status finish() override;
-  void leave_silently() override { directory_->leave_to_parent(); }
+  void leave_in_child() override { directory_->leave_to_parent(); }
+  void abandon() override {}  // its destruction gives everything up
 
   VersionNumber version() const override { return version_; }
   Status test(VersionNumber version, Level& level) override;

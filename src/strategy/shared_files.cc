@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <map>
 #include <utility>
 
 #include "base/attempt.h"
@@ -43,13 +44,18 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
   Version mine;
   Status status = ranks_.transport->open(file_, path_of(version), ranks_.job.config.strategy.hints);
   const bool is_open = writes && status.ok();
+  keep(status, attempt([&] { return group_.prepare(); }));
+  if (const Status all = ranks_.group.agree(status); !all.ok()) {
+    if (is_open) (void)ranks_.transport->close();
+    return all;
+  }
   failpoint("strategy.opened");
   if (is_open) keep(status, write_header(version));
   const std::uint64_t opened_ns = clock.monotonic_ns();
   keep(status, attempt([&]() -> Status {
          if (!writes) return group_.send(snapshot, report);
          BACKSTAY_TRY(lay_out(snapshot, mine));
-         return write_fields(snapshot, mine, is_open);
+         return write_fields(snapshot, mine);
        }));
   const std::uint64_t written_ns = clock.monotonic_ns();
   failpoint("strategy.written");
@@ -118,12 +124,10 @@ Status SharedFiles::write_header(const NewVersion& version) const {
                                                   .created_ns = system_clock().wall_ns()});
     header.resize(round_up(header.size(), align_));
   }
-  BACKSTAY_TRY(ranks_.transport->write_begin(0, header));
-  return ranks_.transport->write_end();
+  return ranks_.transport->write(0, header);
 }
 
-// Without a file it only takes in what the workers send.
-Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version, bool is_open) const {
+Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version) const {
   Status status;
   for (std::size_t field = 0; field < version.rounds; ++field) {
     const bool has = field < version.extents.size();
@@ -140,9 +144,7 @@ Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version, b
       return sum.ok() ? Status() : Status(sum.error());
     };
     if (has) keep(status, group_.take_field(snapshot, version.shapes, field, take));
-    if (!is_open) continue;
-    keep(status, ranks_.transport->write_begin(has ? version.offsets[field] : 0, data));
-    keep(status, ranks_.transport->write_end());
+    keep(status, ranks_.transport->write(has ? version.offsets[field] : 0, data));
   }
   return status;
 }
@@ -158,13 +160,9 @@ Status SharedFiles::publish(const NewVersion& version, Version& written, RankRep
     written.chunks.insert(written.chunks.end(), theirs.begin(), theirs.end());
   }
   store::PartEnd end{version.number, version.captured_ns, {}};
-  for (const format::ChunkEntry& chunk : written.chunks) {  // ranks follow each other by field
-    auto& objects = end.object_bytes;
-    const auto same =
-        std::ranges::find(objects, chunk.object, &decltype(end.object_bytes)::value_type::first);
-    if (same != objects.end()) same->second += chunk.length;
-    if (same == objects.end()) objects.emplace_back(chunk.object, chunk.length);
-  }
+  std::map<std::uint64_t, std::uint64_t> bytes;  // by rank
+  for (const format::ChunkEntry& chunk : written.chunks) bytes[chunk.object.number] += chunk.length;
+  for (const auto& [rank, sum] : bytes) end.object_bytes.emplace_back(static_cast<Rank>(rank), sum);
   store::PartWriter part(ranks_.directory.tier(), ranks_.directory.job(),
                          info_of(ranks_, version, file_, files_));
   BACKSTAY_ASSIGN(const store::FinishedPart finished,

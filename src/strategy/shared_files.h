@@ -1,4 +1,4 @@
-// Files that several writers write together, field by field, with MPI-IO's split collective calls.
+// Files that several writers write together, field by field, with MPI-IO's collective calls.
 // Groups of one rank are the paper's collective I/O (coIO); larger ones its writers with nf < ng.
 //
 // The first writer of a file lays the fields out, writes the header, and puts the manifest. An
@@ -34,7 +34,7 @@ class SharedFiles final : public Strategy {
   std::string path_of(const NewVersion& version) const;
   Status lay_out(const client::Snapshot& snapshot, Version& version) const;
   Status write_header(const NewVersion& version) const;
-  Status write_fields(client::Snapshot& snapshot, Version& version, bool is_open) const;
+  Status write_fields(client::Snapshot& snapshot, Version& version) const;
   Status publish(const NewVersion& version, Version& written, RankReport& report) const;
 
   const Ranks ranks_;

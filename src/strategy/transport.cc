@@ -26,12 +26,8 @@ Status Transport::wait() const {
 Status Transport::open(int group, const std::string& path, const std::string& hints) const {
   return as_status(table_.open(context_, group, path.c_str(), hints.c_str()), "open by MPI-IO");
 }
-Status Transport::write_begin(std::uint64_t offset, Bytes data) const {
-  return as_status(table_.write_begin(context_, offset, data.data(), data.size()),
-                   "write by MPI-IO");
-}
-Status Transport::write_end() const {
-  return as_status(table_.write_end(context_), "write by MPI-IO");
+Status Transport::write(std::uint64_t offset, Bytes data) const {
+  return as_status(table_.write(context_, offset, data.data(), data.size()), "write by MPI-IO");
 }
 Status Transport::close() const { return as_status(table_.close(context_), "close by MPI-IO"); }
 

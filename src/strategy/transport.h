@@ -44,8 +44,7 @@ class Transport {
   }
 
   Status open(int group, const std::string& path, const std::string& hints) const;
-  Status write_begin(std::uint64_t offset, Bytes data) const;
-  Status write_end() const;
+  Status write(std::uint64_t offset, Bytes data) const;
   Status close() const;
 
  private:

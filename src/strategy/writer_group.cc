@@ -22,12 +22,16 @@ WriterGroup::WriterGroup(const Ranks& ranks, int each)
       first_(number_ * each),
       last_(std::min(first_ + each, ranks.group.ranks())) {}
 
+Status WriterGroup::prepare() {
+  if (!writes() && !buffers_) buffers_.emplace(ranks_.job.config);
+  return {};
+}
+
 // The writer counts on every message, so a piece that cannot be read is sent as it is.
 Status WriterGroup::send(client::Snapshot& snapshot, RankReport& report) {
   const Clock& clock = system_clock();
   const Transport& transport = *ranks_.transport;
   const std::uint64_t began = clock.monotonic_ns();
-  if (!buffers_) buffers_.emplace(ranks_.job.config);
   const auto shape = snapshot.field_bytes();
   BACKSTAY_TRY(transport.send_all(first_, shape));
   Status mine;

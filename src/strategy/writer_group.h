@@ -44,6 +44,9 @@ class WriterGroup {
   int first() const { return first_; }
   bool writes() const { return ranks_.group.rank() == first_; }
 
+  // A worker takes its memory, before anybody counts on it. Throws std::bad_alloc.
+  Status prepare();
+
   // A worker's side: all of its object. Returns once all was received. `report` gets the times.
   Status send(client::Snapshot& snapshot, RankReport& report);
 

@@ -19,11 +19,16 @@ WriterThread::~WriterThread() {
   thread_.join();
 }
 
-void WriterThread::begin(const store::VersionInfo& info, store::PartEnd end) {
+void WriterThread::begin(const store::VersionInfo& info) {
   ended_.reset();
   outcome_ = {};
   report_ = {};
-  thread_ = quiet_thread([this, info, end = std::move(end)]() mutable { run(info, end); });
+  thread_ = quiet_thread([this, info] { run(info); });
+}
+
+void WriterThread::expect(store::PartEnd part) {
+  const std::lock_guard lock(mutex_);
+  expected_ = std::move(part);
 }
 
 Status WriterThread::take(const Chunk& chunk, const Fill& fill) {
@@ -47,7 +52,7 @@ Status WriterThread::take(const Chunk& chunk, const Fill& fill) {
 
 void WriterThread::end(const Status& taken) {
   const std::lock_guard lock(mutex_);
-  ended_ = taken;
+  if (!ended_) ended_ = taken;
   changed_.notify_all();
 }
 
@@ -69,20 +74,19 @@ Status WriterThread::so_far() {
 
 // --- the thread ----------------------------------------------------------------------------------
 
-void WriterThread::run(const store::VersionInfo& info, store::PartEnd& end) {
+void WriterThread::run(const store::VersionInfo& info) {
   const Clock& clock = system_clock();
   store::PartWriter part(ranks_.directory.tier(), ranks_.directory.job(), info);
-  std::uint64_t bytes = 0;
-  for (const auto& [object, length] : end.object_bytes) bytes += length;
   const std::uint64_t began = clock.monotonic_ns();
-  Status status = attempt([&] { return part.open(bytes); });
+  Status status = attempt([&] { return part.open(0); });
   const std::uint64_t opened = clock.monotonic_ns();
   if (!status.ok()) part.fail(status.error());
   keep(status, attempt([&] { return write_all(part); }));
+  while (const auto piece = next()) take_back(piece->buffer);  // where that was not all
   const std::uint64_t written = clock.monotonic_ns();
   if (status.ok()) {
     status = attempt([&]() -> Status {
-      BACKSTAY_ASSIGN(const store::FinishedPart finished, part.finish(end));
+      BACKSTAY_ASSIGN(const store::FinishedPart finished, part.finish(expected_));
       report_.payload_bytes = finished.record.payload_bytes;
       report_.digest = finished.record.manifests_sum;
       return {};
@@ -92,7 +96,9 @@ void WriterThread::run(const store::VersionInfo& info, store::PartEnd& end) {
   report_.write_ns = written - opened;
   report_.close_ns = clock.monotonic_ns() - written;
   if (!status.ok()) {
-    (void)attempt([&] {
+    (void)attempt([&]() -> Status {
+      while (part.in_flight() > 0) (void)part.reap(/*wait=*/true);
+      (void)part.remove();  // a full disk has room for the mark
       return store::set_aside(ranks_.directory.tier(), ranks_.directory.job(), info.version,
                               status.error().message());
     });

@@ -1,10 +1,10 @@
 // The thread of a rank that writes: what its buffers hold goes to the file while they are filled,
 // and while the program computes. It calls no MPI.
 //
-// One version at a time: begin(), take() for each piece, end(); then the part is finished, and
-// wait() waits for that. A part that failed takes no more bytes: buffers come back unwritten, so
-// that nobody waits for room that never comes. A failure is also marked in the version's folder,
-// for those who wait for the version.
+// One version at a time: begin(), expect(), take() for each piece, end() in any case; then the part
+// is finished, and wait() waits for that. A part that failed takes no more bytes: buffers come back
+// unwritten, so that nobody waits for room that never comes. A failure is also marked in the
+// version's folder, for those who wait for the version.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +27,9 @@ class WriterThread {
   WriterThread& operator=(const WriterThread&) = delete;
 
   // Precondition: wait() has returned since the last begin(). Throws std::system_error.
-  void begin(const store::VersionInfo& info, store::PartEnd end);
+  void begin(const store::VersionInfo& info);
+  // What the part will hold.
+  void expect(store::PartEnd part);
   // Blocks until a buffer is free. Errors: those of `fill`.
   Status take(const Chunk& chunk, const Fill& fill);
   // All pieces were taken; or they are not what they should be.
@@ -43,7 +45,7 @@ class WriterThread {
     std::size_t buffer;
     store::NewChunk chunk;
   };
-  void run(const store::VersionInfo& info, store::PartEnd& end);
+  void run(const store::VersionInfo& info);
   Status write_all(store::PartWriter& part);
   std::optional<Filled> next();
   void take_back(std::size_t buffer);
@@ -55,6 +57,7 @@ class WriterThread {
   std::condition_variable changed_;  // any of what follows
   std::deque<Filled> filled_;
   std::deque<std::size_t> idle_;
+  store::PartEnd expected_;
   std::optional<Status> ended_;  // end() was called
   Status outcome_;
   RankReport report_;  // the thread's, until it has ended

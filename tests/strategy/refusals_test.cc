@@ -73,7 +73,7 @@ constexpr const char* together[] = {"name = \"collective\"\n", "name = \"collect
 
 TEST(RanksThatWriteTogether, FailAlikeWhereOneCallFails) {
   for (const char* settings : together) {
-    for (const std::string failing : {"open", "write_end", "close"}) {
+    for (const std::string failing : {"open", "write", "close"}) {
       Job job(settings);
       ASSERT_TRUE(job.save(4, 1).ok());
       job.prepare = [failing](ThreadTransport& transport) {

@@ -60,7 +60,6 @@ class ThreadTransport {
     std::vector<std::shared_ptr<Message>> sends;
     std::shared_ptr<Common> common;
     bool leads = false;
-    std::string failed;  // of the write that has begun
   };
 
   static std::mutex& all_mutex() {
@@ -153,19 +152,13 @@ class ThreadTransport {
     meet(job_, ranks_, lock);
     return group < 0 ? nullptr : text(mine.common->failed);
   }
-  const char* write_begin(int rank, std::uint64_t offset, const void* data, std::uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    Member& mine = member(rank);
-    const Bytes all(static_cast<const std::byte*>(data), bytes);
-    const Status written = all.empty() ? Status() : mine.common->file->write_at(offset, all);
-    mine.failed = written.ok() ? "" : written.error().message();
-    return nullptr;
-  }
-  const char* write_end(int rank) {
+  const char* write(int rank, std::uint64_t offset, const void* data, std::uint64_t bytes) {
     std::unique_lock lock(mutex_);
-    Member& mine = member(rank);
-    meet(*mine.common, mine.common->members, lock);
-    return text(mine.failed);
+    Common& common = *member(rank).common;
+    const Bytes all(static_cast<const std::byte*>(data), bytes);
+    const Status written = all.empty() ? Status() : common.file->write_at(offset, all);
+    meet(common, common.members, lock);
+    return text(written.ok() ? "" : written.error().message());
   }
   const char* close(int rank) {
     std::unique_lock lock(mutex_);
@@ -202,13 +195,9 @@ class ThreadTransport {
           });
         },
         [](void* context, std::uint64_t offset, const void* data, std::uint64_t bytes) {
-          return call(context, "write_begin", [&](ThreadTransport& world, int rank) {
-            return world.write_begin(rank, offset, data, bytes);
+          return call(context, "write", [&](ThreadTransport& world, int rank) {
+            return world.write(rank, offset, data, bytes);
           });
-        },
-        [](void* context) {
-          return call(context, "write_end",
-                      [&](ThreadTransport& world, int rank) { return world.write_end(rank); });
         },
         [](void* context) {
           return call(context, "close",

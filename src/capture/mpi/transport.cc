@@ -19,6 +19,7 @@ namespace {
 
 constexpr int tag = 0x6273;
 constexpr int block_bytes = 4096;
+constexpr int blocks_at_once = 1 << 18;  // a GiB
 
 char words[MPI_MAX_ERROR_STRING + 1];
 
@@ -49,8 +50,13 @@ const char* send(void* context, int to, const void* data, size_t bytes) {
 
 const char* receive(void* context, int from, void* data, size_t bytes) {
   if (bytes > INT_MAX) return "a message is too long";
-  return as_text(MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, of(context).comm,
-                          MPI_STATUS_IGNORE));
+  MPI_Status status;
+  int code =
+      MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, of(context).comm, &status);
+  int got = 0;
+  if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &got);
+  if (code != MPI_SUCCESS) return as_text(code);
+  return static_cast<size_t>(got) == bytes ? nullptr : "a message is shorter than it should be";
 }
 
 const char* wait(void* context) {
@@ -117,18 +123,27 @@ const char* open(void* context, int group, const char* path, const char* hints) 
   return as_text(code);
 }
 
-// An int counts blocks. Open MPI 4.1 divides by the size of an empty type: nothing has a type too.
-const char* write_begin(void* context, uint64_t offset, const void* data, uint64_t bytes) {
+// An int counts blocks. A write that ends early goes on alone: the others are done with this call.
+const char* write(void* context, uint64_t offset, const void* data, uint64_t bytes) {
   Context& mine = of(context);
-  const int code = MPI_File_write_at_all_begin(mine.file, static_cast<MPI_Offset>(offset), data,
-                                               static_cast<int>(bytes / block_bytes), mine.block);
-  return as_text(code);
-}
-
-const char* write_end(void* context) {
-  Context& mine = of(context);
+  const int blocks = static_cast<int>(bytes / block_bytes);
   MPI_Status status;
-  return as_text(MPI_File_write_at_all_end(mine.file, nullptr, &status));
+  int done = 0;
+  int code = MPI_File_write_at_all(mine.file, static_cast<MPI_Offset>(offset), data, blocks,
+                                   mine.block, &status);
+  if (code == MPI_SUCCESS && blocks > 0) code = MPI_Get_count(&status, mine.block, &done);
+  if (code == MPI_SUCCESS && done == MPI_UNDEFINED) done = 0;
+  while (code == MPI_SUCCESS && done < blocks) {
+    const auto at = static_cast<uint64_t>(done) * block_bytes;
+    const int next = std::min(blocks - done, blocks_at_once);
+    code = MPI_File_write_at(mine.file, static_cast<MPI_Offset>(offset + at),
+                             static_cast<const char*>(data) + at, next, mine.block, &status);
+    int wrote = 0;
+    if (code == MPI_SUCCESS) code = MPI_Get_count(&status, mine.block, &wrote);
+    if (code == MPI_SUCCESS && wrote <= 0) return "a write has ended early";
+    done += wrote;
+  }
+  return as_text(code);
 }
 
 // MPI_File_sync() need not reach the storage for what another rank of the node has written.
@@ -139,19 +154,21 @@ bool sync_file(const std::string& path) {
   return synced;
 }
 
+// All ranks meet in it, also where one of them fails.
 const char* close(void* context) {
   Context& mine = of(context);
   const int synced = MPI_File_sync(mine.file);
   const int closed = MPI_File_close(&mine.file);
   mine.file = MPI_FILE_NULL;
+  MPI_Barrier(mine.file_comm);
+  const bool safe = file_rank(mine) != 0 || sync_file(mine.path);
   if (synced != MPI_SUCCESS) return as_text(synced);
   if (closed != MPI_SUCCESS) return as_text(closed);
-  MPI_Barrier(mine.file_comm);
-  return file_rank(mine) == 0 && !sync_file(mine.path) ? system_text() : nullptr;
+  return safe ? nullptr : system_text();
 }
 
 }  // namespace
 
-const backstay_transport transport = {send, receive, wait, open, write_begin, write_end, close};
+const backstay_transport transport = {send, receive, wait, open, write, close};
 
 }  // namespace backstay::mpi
