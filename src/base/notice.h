@@ -12,7 +12,7 @@ namespace backstay {
 
 enum class Weight { info, warn, error };
 
-// Where the lines go; null: nowhere. open_log() sets it (log.h).
+// Takes the lines; null: they go nowhere. open_log() sets it (log.h).
 inline std::atomic<void (*)(Weight, const std::string&)> take_notice{nullptr};
 
 template <typename... Values>

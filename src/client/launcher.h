@@ -11,7 +11,7 @@ extern "C" {
 /* Makes `message` what backstay_error_message() says in this thread. Returns `code`. */
 BACKSTAY_API int backstay_launcher_failed(int code, const char* message);
 
-/* What MPI does for ranks that write their versions together (src/strategy). Each returns NULL, or
+/* MPI for ranks that write their versions together (src/strategy). Each returns NULL, or
  * why it failed, valid until the next call. `context` is the group's; one thread at a time. A rank
  * has one file open at most. */
 typedef struct backstay_transport {

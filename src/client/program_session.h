@@ -1,4 +1,4 @@
-// What the functions of backstay.h call: a program's session, whoever keeps its versions. One with
+// A program's session, whoever keeps its versions: the functions of backstay.h call it. One with
 // agents is session.h; one without them is src/strategy.
 //
 // One thread at a time, guarded by api.cc. Functions marked collective block until all ranks have

@@ -35,6 +35,7 @@ void write_holder(int fd) {
   if (!has_one_name(fd)) return;
   const std::string text = fmt::format("{} {}\n", ::getpid(), host_name());
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
+  (void)::fsync(fd);  // other hosts of a network file system read it
 }
 
 struct Holder {

@@ -123,7 +123,7 @@ std::optional<Error> Directory::given_up(VersionNumber version) const {
   return Error(Code::io, text.substr(0, text.find('\n')));
 }
 
-// What has neither record nor mark is the rest of one that was not finished.
+// A folder without a record is the rest of a version that was not finished.
 Status Directory::begin(VersionNumber version) {
   BACKSTAY_TRY(live_->check());
   BACKSTAY_ASSIGN(lock_, store::lock_job(dir_, job_));

@@ -13,7 +13,7 @@
 
 namespace backstay::strategy {
 
-// What one rank tells of its part in a version. Times are nanoseconds.
+// One rank's report of its part in a version. Times are nanoseconds.
 struct RankReport {
   std::uint64_t payload_bytes = 0;  // of the part that it has put the manifest of
   std::uint64_t digest = 0;         // of that manifest

@@ -14,7 +14,7 @@ namespace backstay::strategy {
 
 namespace {
 
-// Of the memory that is left on the node, for what its ranks hold until all have verified.
+// The ranks of a node hold this share of the memory that is left until all have verified: 1 / 2.
 constexpr std::uint64_t held_share = 2;
 
 // One object on its way to a target: verify(), then deliver() or take_back().

@@ -1,5 +1,5 @@
-// Who writes what where: arithmetic, no I/O. The words are those of paper 004: np ranks, ng groups
-// of neighbouring ranks with one writer each, nf files.
+// The shares of ranks and places in files: arithmetic, no I/O. The words are those of paper 004: np
+// ranks, ng groups of neighbouring ranks with one writer each, nf files.
 #pragma once
 
 #include <algorithm>

@@ -28,8 +28,8 @@ namespace backstay::strategy {
 
 class FileSession final : public client::ProgramSession {
  public:
-  // Collective. Errors: those of Directory::open().
-  // `transport`: may be null, else outlives the session. And of make_strategy().
+  // Collective. `transport`: may be null, else outlives the session. Errors: those of
+  // Directory::open() and make_strategy().
   static Result<std::unique_ptr<client::ProgramSession>> start(
       const client::Group& group, client::JobStart job,
       const backstay_transport* transport = nullptr, const OpenTier& open_tier = open_files);
@@ -94,7 +94,7 @@ class FileSession final : public client::ProgramSession {
   std::uint64_t began_ns_ = 0;     // of the present checkpoint, since 1970
   std::uint64_t settled_ns_ = 0;   // the version before was
   bool had_finished_ = false;      // the run before
-  VersionNumber version_ = 0;      // newest recorded or restarted from
+  VersionNumber version_ = 0;      // newest recorded, handed over or restarted from
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
 };
 

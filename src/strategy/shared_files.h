@@ -21,7 +21,7 @@ class SharedFiles final : public Strategy {
   Status write(const NewVersion& version, client::Snapshot& snapshot, RankReport& report) override;
 
  private:
-  // Of one version, of a rank that writes.
+  // One version, as a rank that writes sees it.
   struct Version {
     BytesOfFields shapes;                // of its group's members
     std::vector<std::uint64_t> extents;  // bytes of its fields in the file

@@ -22,7 +22,7 @@ class Transport {
   Transport(const client::Group& group, const backstay_transport& table)
       : context_(group.context()), table_(table) {}
 
-  // What is sent stays as it is until wait().
+  // The data stays as it is until wait().
   Status send(int to, Bytes data) const;
   Status receive(int from, std::span<std::byte> data) const;
   Status wait() const;

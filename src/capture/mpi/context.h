@@ -1,4 +1,4 @@
-// What a session keeps of MPI: its communicator, and the one file that this rank may have open.
+// A session's side of MPI: its communicator, and the one file that this rank may have open.
 #pragma once
 
 #include <mpi.h>
