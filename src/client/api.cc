@@ -94,7 +94,7 @@ void leave_session_to_parent() {
   backstay::client::unwatch_signals();
   ProgramSession* session = the_session.exchange(nullptr);
   if (session != nullptr) {
-    session->leave_in_child();
+    session->leave_silently(ProgramSession::Where::in_child);
     left_to_parent.store(true);
   }
   the_group = nullptr;
@@ -391,7 +391,7 @@ int backstay_finalize(void) {
 int backstay_abandon(void) {
   return with_session(Call::abandon, [&](ProgramSession& session) -> Status {
     const Endable endable(2);
-    session.abandon();
+    session.leave_silently(ProgramSession::Where::here);
     end(session, /*all_do=*/false);
     return {};
   });

@@ -36,10 +36,10 @@ class ProgramSession {
   virtual Status checkpoint() = 0;              // collective
   virtual Result<VersionNumber> restart() = 0;  // collective
   virtual Status finish() = 0;                  // collective
-  // Gives up what this process holds without a word: in the child of a fork, where the session is
-  // never used or deleted again; and before backstay_abandon() deletes it.
-  virtual void leave_in_child() = 0;
-  virtual void abandon() = 0;
+  // Gives up without a word what this process holds. In the child of a fork the session is never
+  // used or deleted again; else it is deleted next.
+  enum class Where { here, in_child };
+  virtual void leave_silently(Where where) = 0;
 
   virtual VersionNumber version() const = 0;
   // `level` is set in any case: a version may be captured although writing it failed.

@@ -70,10 +70,7 @@ class Session final : public ProgramSession {
   Status finish() override { return finish(/*silently=*/false); }
   // `silently`: it says no goodbye, as the job has not ended by itself.
   Status finish(bool silently);
-  void leave_in_child() override { leave_silently(); }
-  void abandon() override { leave_silently(); }
-  // Only closes a descriptor.
-  void leave_silently() {
+  void leave_silently(Where /*where*/ = Where::here) override {
     if (agent_ != nullptr) agent_->leave_silently();
   }
 

@@ -48,8 +48,10 @@ class FileSession final : public client::ProgramSession {
   Status checkpoint() override;
   Result<VersionNumber> restart() override;
   Status finish() override;
-  void leave_in_child() override { directory_->leave_to_parent(); }
-  void abandon() override {}  // its destruction gives everything up
+  // Its destruction gives everything up that its process holds.
+  void leave_silently(Where where) override {
+    if (where == Where::in_child) directory_->leave_to_parent();
+  }
 
   VersionNumber version() const override { return version_; }
   Status test(VersionNumber version, Level& level) override;
