@@ -215,7 +215,7 @@ std::string unknown_command(const Words& words, const CLI::App& app) {
 // Reads the configuration here, once for all languages; Python finds the folder in BACKSTAY_DIR.
 int run_python_command(const Words& arguments) {
   Settings settings;
-  // What follows "--" is a program's.
+  // The words behind "--" are a program's.
   for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
     if (arguments[i] == "--config" && i + 1 < arguments.size())
       settings.config_file = arguments[i + 1];

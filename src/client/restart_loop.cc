@@ -16,7 +16,7 @@ bool passable(Code code) {
          code == Code::format || code == Code::lost;
 }
 
-// Of two reasons the one that may pass without anybody's doing: a read that failed, then nodes that
+// The one of two reasons that may pass by itself: a read that failed, then nodes that
 // are away. Damage stays.
 Code more_passing(Code one, Code other) {
   for (const Code code : {Code::io, Code::lost}) {
@@ -32,7 +32,8 @@ bool is_of_versions(Code code) {
          code == Code::rank_count;
 }
 
-// What helps where no version can be brought back. `backstay run` may not have started the program.
+// Advice for a job of which no version can be brought back. `backstay run` may not have started the
+// program.
 Error with_advice(const Error& why, const std::string& job) {
   const bool can_be_read_again = is_damage(why.code()) || why.code() == Code::io;
   if (!can_be_read_again && why.code() != Code::lost) return why;
@@ -113,7 +114,7 @@ void RestartLoop::tell_where_it_goes_on(const Version& version) const {
                               : ""));
 }
 
-// Where one version is wanted, and there may be others.
+// One version is wanted, and there may be others.
 Error RestartLoop::with_others(const Error& why) const {
   if (plan_.from == 0) return why;
   return {why.code(), why.message() +
@@ -222,7 +223,7 @@ Status RestartLoop::restore(const Version& version, bool& touched) {
   return complete;
 }
 
-// What was brought back is dropped again where this fails, so an older version may take its place.
+// A version that was brought back is dropped where this fails, so an older one may take its place.
 Status RestartLoop::make_ready(bool may_be_base) {
   if (!plan_.make_ready) return {};
   agreed_ = false;

@@ -31,7 +31,7 @@ Status OwnFiles::write(const NewVersion& version, client::Snapshot& snapshot, Ra
   return agreed.ok() ? settled : agreed;
 }
 
-// What may fail alone, before workers and writers count on each other.
+// The steps that may fail on one rank alone come before workers and writers count on each other.
 Status OwnFiles::prepare(const NewVersion& version) {
   if (!group_.writes()) return group_.prepare();
   if (thread_ == nullptr) thread_ = std::make_unique<WriterThread>(ranks_);

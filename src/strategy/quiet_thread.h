@@ -1,4 +1,5 @@
-// A thread inside of somebody's program: the program's signals are for its own threads.
+// A thread inside of a user's program. It blocks all signals, so that the program's own threads get
+// them.
 #pragma once
 
 #include <signal.h>

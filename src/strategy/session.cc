@@ -19,7 +19,7 @@
 
 namespace backstay::strategy {
 
-// Nobody else can ask: no agent takes requests.
+// Signals are the only way to ask for a checkpoint, as no agent takes requests.
 class FileSession::Signals final : public client::RequestSource {
  public:
   std::uint32_t requests() override { return 0; }

@@ -3,8 +3,8 @@
 //
 // One version at a time: begin(), expect(), take() for each piece, end() in any case; then the part
 // is finished, and wait() waits for that. A part that failed takes no more bytes: buffers come back
-// unwritten, so that nobody waits for room that never comes. A failure is also marked in the
-// version's folder, for those who wait for the version.
+// unwritten, so that take() does not wait for room that never comes. A failure is also marked in
+// the version's folder, for those who wait for the version.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +28,7 @@ class WriterThread {
 
   // Precondition: wait() has returned since the last begin(). Throws std::system_error.
   void begin(const store::VersionInfo& info);
-  // What the part will hold.
+  // The objects that the part will hold.
   void expect(store::PartEnd part);
   // Blocks until a buffer is free. Errors: those of `fill`.
   Status take(const Chunk& chunk, const Fill& fill);

@@ -96,7 +96,7 @@ class Job {
   OpenTier open_tier = open_files;
   bool has_transport = true;
   std::optional<int> sees_another;  // this rank has another directory there
-  // What the ranks' files and calls do.
+  // Changes the ranks' files and calls before they start.
   std::function<void(ThreadTransport&)> prepare = [](ThreadTransport&) {};
 
   // The same outcome on all ranks, whose messages may differ.

@@ -32,7 +32,7 @@ class ThreadTransport {
   std::function<const char*(int rank, const std::string& call)> fails =
       [](int, const std::string&) -> const char* { return nullptr; };
 
-  // Of a rank, until the next call for it.
+  // The functions of a rank, until the next call for it.
   const backstay_transport* of(const client::Group& group) {
     const std::lock_guard lock(all_mutex());
     all()[group.context()] = {this, group.rank()};

@@ -133,7 +133,8 @@ def _measure(options: Options, setting: sweep.Setting, number: int) -> sweep.Mea
                 if process.poll() is not None:
                     ended = f"the program ended with code {process.returncode}"
                     break
-                time.sleep(LOOK_S)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK_S)
             if len(versions.look()) < 2:
                 raise TrialError(_why(versions, ended, output))
             return versions.measured(setting)

@@ -88,9 +88,9 @@ constexpr uint64_t agains_max = 1024;  // a thread whose place another one has w
 Again agains[agains_max];
 constexpr uint64_t ms = 1'000'000;
 
-// The rest of a timeout. Nobody knows when the call began. So at the first cut it waits once more
-// as long, and at the next ones until that time has come. A millisecond more tells this call from
-// the next one at its place, which has the program's own timeout.
+// The rest of a timeout. The kernel does not tell when the call began. So the call waits once more
+// as long at the first cut, and until that time has come at the next ones. A millisecond more tells
+// this call from the next one at its place, which has the program's own timeout.
 uint64_t left_of(uint64_t tid, const uint64_t* registers, uint64_t timeout_ms) {
   Again& again = agains[tid % agains_max];
   const uint64_t now = now_ns(1);

@@ -17,8 +17,8 @@ void forget(uint64_t number);
 bool has(uint64_t number, uint64_t inode);
 bool is_noted(int number);
 
-// A launcher hands in open sockets, pipes and the like above standard error. Only MPI or nobody
-// uses them, but for `control`.
+// A launcher hands in open sockets, pipes and the like above standard error. Only MPI uses them,
+// if anything does, and `control` is ours.
 void note_handed_in(long control);
 // The same as a text, for the boot program that replaces this one.
 void list(Text& numbers);
