@@ -15,12 +15,10 @@ namespace backstay::strategy {
 
 // One rank's report of its part in a version. Times are nanoseconds.
 struct RankReport {
-  std::uint64_t payload_bytes = 0;  // of the part that it has put the manifest of
-  std::uint64_t digest = 0;         // of that manifest
-  std::uint64_t bytes = 0;          // of its object
-  std::uint64_t begin_ns = 0;       // of its call, by its clock, since 1970
-  std::uint64_t end_ns = 0;         // the program computes again
-  std::uint64_t settle_ns = 0;      // it waits for the version before
+  std::uint64_t bytes = 0;      // of its object
+  std::uint64_t begin_ns = 0;   // of its call, by its clock, since 1970
+  std::uint64_t end_ns = 0;     // the program computes again
+  std::uint64_t settle_ns = 0;  // it waits for the version before
   std::uint64_t open_ns = 0;
   std::uint64_t write_ns = 0;
   std::uint64_t close_ns = 0;

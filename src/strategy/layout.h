@@ -27,6 +27,11 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
+// Shares of `each` that hold `all`.
+constexpr std::uint64_t shares_of(std::uint64_t all, std::uint64_t each) {
+  return (all + each - 1) / each;
+}
+
 // By member of a group or a file, and by field of its objects.
 using BytesOfFields = std::vector<std::vector<std::uint64_t>>;
 
@@ -37,14 +42,15 @@ inline std::size_t most_fields(const BytesOfFields& members) {
 }
 
 // Puts the first field of every member one behind the other, then the second, and so on, as data
-// blocks are sorted by field (section III-B); behind the segment's header. Turns the bytes, which
-// are multiples of `align`, into offsets. Returns where the file ends.
+// blocks are sorted by field (section III-B); behind the segment's header. Fields of `align` bytes
+// and more begin at a multiple of it. Turns bytes into offsets. Returns where the file ends.
 inline std::uint64_t lay_out(BytesOfFields& members, std::uint64_t align) {
-  std::uint64_t end = round_up(format::segment_header_bytes, align);
+  std::uint64_t end = format::slot_bytes(format::segment_header_bytes);
   const std::size_t fields = most_fields(members);
   for (std::size_t field = 0; field < fields; ++field) {
     for (auto& member : members) {
       if (field >= member.size()) continue;
+      if (member[field] >= align) end = round_up(end, align);
       const std::uint64_t bytes = std::exchange(member[field], end);
       end += bytes;
     }

@@ -18,17 +18,14 @@ Status OwnFiles::write(const NewVersion& version, client::Snapshot& snapshot, Ra
   const Status ready = ranks_.group.agree(attempt([&] { return prepare(version); }));
   if (!ready.ok()) {
     if (thread_ != nullptr) thread_->end(ready);
-    (void)settle(report);
-    return ready;
+    handed_over_ = ready;
+    return settle(report);
   }
-  const Status handed_over = attempt([&] {
+  handed_over_ = attempt([&] {
     return group_.writes() ? take_in(version, snapshot, report) : group_.send(snapshot, report);
   });
-  if (group_.writes()) thread_->end(handed_over);
-  const Status agreed = ranks_.group.agree(handed_over);
-  if (behind_ && agreed.ok()) return {};
-  const Status settled = settle(report);
-  return agreed.ok() ? settled : agreed;
+  if (group_.writes()) thread_->end(handed_over_);
+  return behind_ ? Status() : settle(report);
 }
 
 // The steps that may fail on one rank alone come before workers and writers count on each other.
@@ -64,9 +61,13 @@ Status OwnFiles::take_in(const NewVersion& version, client::Snapshot& snapshot,
 }
 
 Status OwnFiles::settle(RankReport& report) {
-  return ranks_.group.agree(thread_ == nullptr ? Status() : thread_->wait(report));
+  Status mine = handed_over_;
+  if (thread_ != nullptr) keep(mine, thread_->wait(report));
+  return ranks_.group.agree(mine);
 }
 
-Status OwnFiles::so_far() { return thread_ == nullptr ? Status() : thread_->so_far(); }
+Status OwnFiles::so_far() {
+  return thread_ == nullptr || !handed_over_.ok() ? handed_over_ : thread_->so_far();
+}
 
 }  // namespace backstay::strategy

@@ -28,6 +28,7 @@ class OwnFiles final : public Strategy {
   const std::uint32_t files_;
   const bool behind_;
   WriterGroup group_;
+  Status handed_over_;                    // of the last version
   std::unique_ptr<WriterThread> thread_;  // of a rank that writes
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/attempt.h"
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "format/names.h"
 #include "store/catalog.h"
@@ -74,6 +75,7 @@ std::optional<Status> Recorder::look() {
   if (!found.ok()) return found.error();
   if (*found < record_.nodes) return std::nullopt;
   failpoint("strategy.found");
+  record_.committed_ns = system_clock().wall_ns();
   const Status recorded = directory_.record(record_);
   if (recorded.ok()) recorded_();
   return recorded;

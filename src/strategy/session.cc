@@ -92,98 +92,78 @@ Status FileSession::checkpoint() {
   return taken;
 }
 
+// The number is used up in any case, so that one number never means two versions.
 Status FileSession::take_version() {
-  began_ns_ = system_clock().wall_ns();
+  const Clock& clock = system_clock();
+  const VersionNumber version = ++newest_used_;
+  RankReport mine{.begin_ns = clock.wall_ns()};
   (void)settle_tell();  // of the version before
-  settled_ns_ = system_clock().wall_ns();
+  mine.settle_ns = clock.wall_ns() - mine.begin_ns;
+  std::uint64_t captured_ns = clock.wall_ns();
   std::optional<client::Snapshot> snapshot;
-  const Status ready = attempt([&]() -> Status {
+  Status outcome = group_.agree(attempt([&]() -> Status {
     BACKSTAY_ASSIGN(auto made,
                     client::Snapshot::of(regions_, no_files_, job_.origin.notes(), no_streams_));
     snapshot.emplace(std::move(made));
-    return {};
-  });
-  BACKSTAY_TRY(group_.agree(ready));
-  due_->checkpoint_begins();
-  // The number is used up in any case, so that one number never means two versions.
-  const VersionNumber version = ++newest_used_;
-  events_.append("capture_begin", {{"version", version}});
-  const Status outcome = save(version, *snapshot);
-  if (outcome.ok()) version_ = version;
-  if (!outcome.ok()) events_.append("capture_failed", {{"version", version}}, outcome.error());
-  if (!pending_) clear(version, outcome.ok());
-  return outcome;
-}
-
-Status FileSession::save(VersionNumber version, client::Snapshot& snapshot) {
-  BACKSTAY_TRY(group_.agree(first() ? directory_->begin(version) : Status()));
-  NewVersion made{version, system_clock().wall_ns()};
-  BACKSTAY_TRY(group_.broadcast(&made.captured_ns, sizeof made.captured_ns));
-  RankReport mine{.bytes = snapshot.object_bytes(),
-                  .begin_ns = began_ns_,
-                  .settle_ns = settled_ns_ - began_ns_};
-  BACKSTAY_TRY(strategy_->write(made, snapshot, mine));
-  mine.end_ns = system_clock().wall_ns();
-  format::CommitRecord record{.job = directory_->job(),
-                              .level = Level::durable,
-                              .version = version,
-                              .run = job_.run,
-                              .nodes = strategy_->files(),
-                              .ranks = static_cast<std::uint32_t>(group_.ranks()),
-                              .captured_ns = made.captured_ns,
-                              .committed_ns = mine.end_ns};
-  if (strategy_->writes_behind()) {
-    const auto told = [this, version] { events_.append("durable", {{"version", version}}); };
-    const Status started = attempt([&]() -> Status {
-      if (first()) recorder_ = std::make_unique<Recorder>(*directory_, record, told);
-      return {};
-    });
-    pending_ = Pending{record, mine};
-    return group_.agree(started);
+    return first() ? begin(version, captured_ns) : Status();
+  }));
+  if (outcome.ok()) outcome = group_.broadcast(&captured_ns, sizeof captured_ns);
+  if (outcome.ok()) {
+    due_->checkpoint_begins();
+    mine.bytes = snapshot->object_bytes();
+    outcome = strategy_->write({version, captured_ns}, *snapshot, mine);
   }
-  BACKSTAY_ASSIGN(const auto reports, gather(group_, mine));
-  for (const RankReport& report : reports) {
-    record.payload_bytes += report.payload_bytes;
-    record.manifests_sum += report.digest;
-  }
-  BACKSTAY_TRY(group_.agree(first() ? directory_->record(record) : Status()));
-  events_.captured(version, reports);
-  events_.append("durable", {{"version", version}});
+  mine.end_ns = clock.wall_ns();
+  pending_ = Pending{version, mine, outcome};
+  if (!outcome.ok() || !strategy_->writes_behind()) return settle();
+  version_ = version;
   return {};
 }
 
-// Rank 0: older versions go, or what is left of this one.
-void FileSession::clear(VersionNumber version, bool exists) {
-  if (!first()) return;
-  const Status cleared =
-      exists ? directory_->end(job_.config.durable.keep) : directory_->take_back(version);
-  if (cleared.ok()) return;
-  tell_user(fmt::format("{} stays in {}: {}", exists ? "an older version" : "a rest",
-                        job_.config.durable.dir, cleared.error().message()));
+// Rank 0: the thread that records it runs before any rank writes.
+Status FileSession::begin(VersionNumber version, std::uint64_t captured_ns) {
+  events_.append("capture_begin", {{"version", version}});
+  BACKSTAY_TRY(directory_->begin(version));
+  const format::CommitRecord record{.job = directory_->job(),
+                                    .level = Level::durable,
+                                    .version = version,
+                                    .run = job_.run,
+                                    .nodes = strategy_->files(),
+                                    .ranks = static_cast<std::uint32_t>(group_.ranks()),
+                                    .captured_ns = captured_ns};
+  recorder_ = std::make_unique<Recorder>(*directory_, record, [this, version] {
+    events_.append("durable", {{"version", version}});
+    tell_rest("an older version", directory_->end(job_.config.durable.keep));
+  });
+  return {};
 }
 
-// Collective: how the version ended whose writers wrote on.
+// Collective: how the last version ended. It may have ended long ago.
 Status FileSession::settle() {
   if (!pending_) return {};
-  Pending pending = std::move(*pending_);
-  pending_.reset();
-  Status outcome = strategy_->settle(pending.report);
-  if (first()) {
-    const Status recorded = recorder_ == nullptr
-                                ? Status(Error(Code::state, "rank 0 has no thread to record it"))
-                                : recorder_->finish();
-    if (outcome.ok()) outcome = recorded;
-    recorder_.reset();
-  }
-  outcome = group_.agree(outcome);
-  const VersionNumber version = pending.record.version;
+  Pending pending = *std::exchange(pending_, std::nullopt);
+  Status outcome = pending.written;
+  if (outcome.ok()) outcome = strategy_->settle(pending.report);
+  const Status recorded =
+      group_.agree(recorder_ == nullptr ? pending.written : recorder_->finish());
+  recorder_.reset();
+  keep(outcome, recorded);
+  if (recorded.ok()) outcome = {};
+  const VersionNumber version = pending.version;
   const auto reports = gather(group_, pending.report);
+  if (outcome.ok()) version_ = version;
   if (outcome.ok() && reports.ok()) events_.captured(version, *reports);
   if (!outcome.ok()) events_.append("capture_failed", {{"version", version}}, outcome.error());
-  clear(version, outcome.ok());
   if (outcome.ok()) return {};
+  if (first()) tell_rest("a rest", directory_->take_back(version));
   return Error(outcome.error().code(),
                fmt::format("version {} does not exist: {}", version, outcome.error().message()));
+}
+
+void FileSession::tell_rest(const char* what, const Status& removed) const {
+  if (removed.ok()) return;
+  tell_user(
+      fmt::format("{} stays in {}: {}", what, job_.config.durable.dir, removed.error().message()));
 }
 
 Status FileSession::settle_tell() {
@@ -198,7 +178,7 @@ Status FileSession::test(VersionNumber version, Level& level) {
   level = Level::none;
   const auto record = good_record(*directory_, version);
   if (record.ok()) level = Level::durable;
-  const bool comes = pending_ && pending_->record.version == version && !record.ok() &&
+  const bool comes = pending_ && pending_->version == version && !record.ok() &&
                      record.error().code() == Code::not_found;
   if (!comes) return record.ok() ? Status() : Status(record.error());
   BACKSTAY_TRY(strategy_->so_far());

@@ -69,8 +69,8 @@ class FileSession final : public client::ProgramSession {
   bool first() const { return group_.rank() == 0; }
   Error needs_agent(const std::string& what) const;
   Status take_version();
-  Status save(VersionNumber version, client::Snapshot& snapshot);
-  void clear(VersionNumber version, bool exists);
+  Status begin(VersionNumber version, std::uint64_t captured_ns);
+  void tell_rest(const char* what, const Status& removed) const;
   Status settle();
   Status settle_tell();
 
@@ -84,17 +84,16 @@ class FileSession final : public client::ProgramSession {
   const std::optional<Transport> transport_;
   const Ranks ranks_;
   std::unique_ptr<Strategy> strategy_;
-  // A version whose writers still write. The recorder is rank 0's, and ends first.
+  // A version whose end is not known yet. The recorder is rank 0's, and ends first.
   struct Pending {
-    format::CommitRecord record;
+    VersionNumber version;
     RankReport report;
+    Status written;
   };
   std::optional<Pending> pending_;
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Signals> signals_;
   std::unique_ptr<client::Due> due_;
-  std::uint64_t began_ns_ = 0;     // of the present checkpoint, since 1970
-  std::uint64_t settled_ns_ = 0;   // the version before was
   bool had_finished_ = false;      // the run before
   VersionNumber version_ = 0;      // newest recorded, handed over or restarted from
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more

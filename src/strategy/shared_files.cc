@@ -23,10 +23,18 @@ std::uint64_t align_of(const Config& config) {
   return round_up(std::max<std::uint64_t>(align, 1), format::segment_alignment);
 }
 
+std::size_t pieces_of_buffer(const Config& config) {
+  return std::max(config.strategy.buffer_mib / config.pool.buffer_mib, 1U);
+}
+
 }  // namespace
 
 SharedFiles::SharedFiles(const Ranks& ranks, int each, std::uint32_t files)
-    : ranks_(ranks), files_(files), align_(align_of(ranks.job.config)), group_(ranks, each) {
+    : ranks_(ranks),
+      files_(files),
+      align_(align_of(ranks.job.config)),
+      round_pieces_(pieces_of_buffer(ranks.job.config)),
+      group_(ranks, each) {
   if (!group_.writes()) return;
   const int groups = groups_of(ranks.group.ranks(), each);
   file_ = share_of(group_.number(), groups, static_cast<int>(files));
@@ -44,7 +52,7 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
   Version mine;
   Status status = ranks_.transport->open(file_, path_of(version), ranks_.job.config.strategy.hints);
   const bool is_open = writes && status.ok();
-  keep(status, attempt([&] { return group_.prepare(); }));
+  keep(status, attempt([&] { return prepare(); }));
   if (const Status all = ranks_.group.agree(status); !all.ok()) {
     if (is_open) (void)ranks_.transport->close();
     return all;
@@ -62,8 +70,7 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
   if (is_open) keep(status, ranks_.transport->close());
   failpoint("strategy.closed");
   BACKSTAY_TRY(ranks_.group.agree(status));
-  const Status published =
-      attempt([&] { return writes ? publish(version, mine, report) : Status(); });
+  const Status published = attempt([&] { return writes ? publish(version, mine) : Status(); });
   if (writes) {
     report.open_ns = opened_ns - began;
     report.write_ns = written_ns - opened_ns;
@@ -72,45 +79,64 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
   return ranks_.group.agree(published);
 }
 
+// Throws std::bad_alloc.
+Status SharedFiles::prepare() {
+  if (!group_.writes()) return group_.prepare();
+  if (!buffer_) buffer_.emplace(round_pieces_ * piece_bytes_of(ranks_.job.config));
+  return {};
+}
+
 std::string SharedFiles::path_of(const NewVersion& version) const {
   const std::string folder = format::version_folder(ranks_.directory.job(), version.number);
   return ranks_.job.config.durable.dir + "/" +
          format::segment_name(folder, static_cast<NodeId>(std::max(file_, 0)));
 }
 
+// Rounds first, then each field's bytes in the file.
+std::vector<std::uint64_t> SharedFiles::needs_of(const BytesOfFields& shapes) const {
+  const std::uint64_t piece = piece_bytes_of(ranks_.job.config);
+  std::vector<std::uint64_t> needs(1 + most_fields(shapes));
+  for (std::size_t field = 0; 1 + field < needs.size(); ++field) {
+    std::uint64_t pieces = 0;
+    for (const auto& shape : shapes) {
+      if (field >= shape.size()) continue;
+      needs[1 + field] += format::slot_bytes(shape[field]);
+      pieces += shares_of(shape[field], piece);
+    }
+    needs[0] += shares_of(pieces, round_pieces_);
+  }
+  return needs;
+}
+
 // The file's first writer answers each with the number of rounds, the file's end, and its places.
 Status SharedFiles::lay_out(const client::Snapshot& snapshot, Version& version) const {
   const Transport& transport = *ranks_.transport;
   BACKSTAY_ASSIGN(version.shapes, group_.take_shapes(snapshot));
-  version.extents.assign(most_fields(version.shapes), 0);
-  for (const auto& shape : version.shapes) {
-    for (std::size_t i = 0; i < shape.size(); ++i)
-      version.extents[i] += format::slot_bytes(shape[i]);
-  }
-  for (std::uint64_t& extent : version.extents) extent = round_up(extent, align_);
-  std::vector<std::uint64_t> answer;
+  BytesOfFields all{needs_of(version.shapes)};
   if (!leads()) {
-    BACKSTAY_TRY(transport.send_all(writers_.front(), version.extents));
+    BACKSTAY_TRY(transport.send_all(writers_.front(), all.front()));
     BACKSTAY_TRY(transport.wait());
-    BACKSTAY_ASSIGN(answer, transport.receive_all<std::uint64_t>(writers_.front()));
+    BACKSTAY_ASSIGN(all.front(), transport.receive_all<std::uint64_t>(writers_.front()));
   } else {
-    BytesOfFields all{version.extents};
     for (std::size_t i = 1; i < writers_.size(); ++i) {
       BACKSTAY_ASSIGN(auto theirs, transport.receive_all<std::uint64_t>(writers_[i]));
       all.push_back(std::move(theirs));
     }
-    const std::uint64_t rounds = most_fields(all);
+    std::uint64_t rounds = 0;
+    for (auto& needs : all) {
+      rounds = std::max(rounds, needs.front());
+      needs.erase(needs.begin());
+    }
     const std::uint64_t end = strategy::lay_out(all, align_);
     for (auto& offsets : all) offsets.insert(offsets.begin(), {rounds, end});
     for (std::size_t i = 1; i < writers_.size(); ++i) {
       BACKSTAY_TRY(transport.send_all(writers_[i], all[i]));
     }
     BACKSTAY_TRY(transport.wait());
-    answer = all.front();
   }
-  version.rounds = answer[0];
-  version.end = answer[1];
-  version.offsets.assign(answer.begin() + 2, answer.end());
+  version.rounds = all.front()[0];
+  version.end = all.front()[1];
+  version.offsets.assign(all.front().begin() + 2, all.front().end());
   return {};
 }
 
@@ -122,34 +148,44 @@ Status SharedFiles::write_header(const NewVersion& version) const {
                                                   .version = version.number,
                                                   .run = ranks_.job.run,
                                                   .created_ns = system_clock().wall_ns()});
-    header.resize(round_up(header.size(), align_));
+    header.resize(format::slot_bytes(header.size()));
   }
   return ranks_.transport->write(0, header);
 }
 
-Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version) const {
+Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version) {
   Status status;
-  for (std::size_t field = 0; field < version.rounds; ++field) {
-    const bool has = field < version.extents.size();
-    Buffer data(has ? version.extents[field] : 0);
-    std::uint64_t at = 0;
-    const auto take = [&](const Chunk& chunk, const Fill& fill) -> Status {
-      const auto sum = fill(std::span(data).subspan(at, chunk.length));
-      version.chunks.push_back({.object = chunk.rank,
-                                .length = chunk.length,
-                                .object_offset = chunk.object_offset,
-                                .segment_offset = version.offsets[field] + at,
-                                .checksum = sum.ok() ? *sum : 0});
-      at += format::slot_bytes(chunk.length);
-      return sum.ok() ? Status() : Status(sum.error());
-    };
-    if (has) keep(status, group_.take_field(snapshot, version.shapes, field, take));
-    keep(status, ranks_.transport->write(has ? version.offsets[field] : 0, data));
+  std::uint64_t rounds = 0;
+  std::uint64_t offset = 0;  // in the file, of what the buffer holds
+  std::size_t used = 0;
+  std::size_t pieces = 0;
+  const auto write = [&] {
+    keep(status, ranks_.transport->write(offset, buffer_->span().first(used)));
+    offset += std::exchange(used, 0);
+    pieces = 0;
+    ++rounds;
+  };
+  const auto take = [&](const Chunk& chunk, const Fill& fill) -> Status {
+    const auto sum = fill(buffer_->span().subspan(used, chunk.length));
+    version.chunks.push_back({.object = chunk.rank,
+                              .length = chunk.length,
+                              .object_offset = chunk.object_offset,
+                              .segment_offset = offset + used,
+                              .checksum = sum.ok() ? *sum : 0});
+    used += format::slot_bytes(chunk.length);
+    if (++pieces == round_pieces_) write();
+    return sum.ok() ? Status() : Status(sum.error());
+  };
+  for (std::size_t field = 0; field < version.offsets.size(); ++field) {
+    offset = version.offsets[field];
+    keep(status, group_.take_field(snapshot, version.shapes, field, take));
+    if (pieces != 0) write();
   }
+  while (rounds < version.rounds) write();  // with the file's other writers
   return status;
 }
 
-Status SharedFiles::publish(const NewVersion& version, Version& written, RankReport& report) const {
+Status SharedFiles::publish(const NewVersion& version, Version& written) const {
   const Transport& transport = *ranks_.transport;
   if (!leads()) {
     BACKSTAY_TRY(transport.send_all(writers_.front(), written.chunks));
@@ -165,11 +201,8 @@ Status SharedFiles::publish(const NewVersion& version, Version& written, RankRep
   for (const auto& [rank, sum] : bytes) end.object_bytes.emplace_back(static_cast<Rank>(rank), sum);
   store::PartWriter part(ranks_.directory.tier(), ranks_.directory.job(),
                          info_of(ranks_, version, file_, files_));
-  BACKSTAY_ASSIGN(const store::FinishedPart finished,
-                  part.finish_written(end, std::move(written.chunks), written.end));
-  report.payload_bytes = finished.record.payload_bytes;
-  report.digest = finished.record.manifests_sum;
-  return {};
+  const auto finished = part.finish_written(end, std::move(written.chunks), written.end);
+  return finished.ok() ? Status() : Status(finished.error());
 }
 
 }  // namespace backstay::strategy

@@ -6,6 +6,7 @@
 // closed.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "strategy/strategy.h"
@@ -24,25 +25,28 @@ class SharedFiles final : public Strategy {
   // One version, as a rank that writes sees it.
   struct Version {
     BytesOfFields shapes;                // of its group's members
-    std::vector<std::uint64_t> extents;  // bytes of its fields in the file
-    std::vector<std::uint64_t> offsets;  // of these in the file
-    std::uint64_t rounds = 0;            // the most fields that any writer of the file has
+    std::vector<std::uint64_t> offsets;  // of its fields in the file
+    std::uint64_t rounds = 0;            // the most writes that any writer of the file needs
     std::uint64_t end = 0;               // of the file
     std::vector<format::ChunkEntry> chunks;
   };
   bool leads() const { return ranks_.group.rank() == writers_.front(); }
   std::string path_of(const NewVersion& version) const;
+  Status prepare();
+  std::vector<std::uint64_t> needs_of(const BytesOfFields& shapes) const;
   Status lay_out(const client::Snapshot& snapshot, Version& version) const;
   Status write_header(const NewVersion& version) const;
-  Status write_fields(client::Snapshot& snapshot, Version& version) const;
-  Status publish(const NewVersion& version, Version& written, RankReport& report) const;
+  Status write_fields(client::Snapshot& snapshot, Version& version);
+  Status publish(const NewVersion& version, Version& written) const;
 
   const Ranks ranks_;
   const std::uint32_t files_;
   const std::uint64_t align_;
+  const std::size_t round_pieces_;  // at most, in one collective write
   WriterGroup group_;
-  int file_ = -1;             // of this rank; -1: it does not write
-  std::vector<int> writers_;  // of that file
+  std::optional<AlignedMemory> buffer_;  // of a rank that writes: a round's pieces
+  int file_ = -1;                        // of this rank; -1: it does not write
+  std::vector<int> writers_;             // of that file
 };
 
 }  // namespace backstay::strategy

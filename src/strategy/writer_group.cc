@@ -1,5 +1,7 @@
 #include "strategy/writer_group.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 
@@ -7,6 +9,16 @@
 #include "base/failpoint.h"
 
 namespace backstay::strategy {
+
+namespace {
+
+// Goes before each piece that a worker sends.
+struct Head {
+  std::uint64_t sum = 0;
+  Code code = Code::ok;  // why the worker could not read the piece
+};
+
+}  // namespace
 
 // One is filled while the others are written or sent.
 Buffers::Buffers(const Config& config) {
@@ -27,7 +39,7 @@ Status WriterGroup::prepare() {
   return {};
 }
 
-// The writer counts on every message, so a piece that cannot be read is sent as it is.
+// The writer counts on every message, so a piece that cannot be read is sent too.
 Status WriterGroup::send(client::Snapshot& snapshot, RankReport& report) {
   const Clock& clock = system_clock();
   const Transport& transport = *ranks_.transport;
@@ -35,7 +47,7 @@ Status WriterGroup::send(client::Snapshot& snapshot, RankReport& report) {
   const auto shape = snapshot.field_bytes();
   BACKSTAY_TRY(transport.send_all(first_, shape));
   Status mine;
-  std::deque<std::uint64_t> sums;
+  std::deque<Head> heads;
   std::size_t used = 0;  // buffers
   for (const std::uint64_t bytes : shape) {
     for (std::uint64_t at = 0; at < bytes;) {
@@ -47,8 +59,8 @@ Status WriterGroup::send(client::Snapshot& snapshot, RankReport& report) {
       const auto piece = memory.first(std::min<std::uint64_t>(bytes - at, memory.size()));
       const auto sum = snapshot.read_next(piece);
       if (!sum.ok()) keep(mine, sum.error());
-      sums.push_back(sum.ok() ? *sum : 0);
-      BACKSTAY_TRY(transport.send(first_, std::as_bytes(std::span(&sums.back(), 1))));
+      heads.push_back(sum.ok() ? Head{.sum = *sum} : Head{.code = sum.error().code()});
+      BACKSTAY_TRY(transport.send(first_, std::as_bytes(std::span(&heads.back(), 1))));
       BACKSTAY_TRY(transport.send(first_, piece));
       at += piece.size();
       failpoint("strategy.sending");
@@ -79,10 +91,11 @@ Status WriterGroup::take_field(client::Snapshot& snapshot, const BytesOfFields& 
     if (field >= shape.size()) continue;
     const Fill fill = [&](std::span<std::byte> memory) -> Result<std::uint64_t> {
       if (rank == first_) return snapshot.read_next(memory);
-      std::uint64_t sum = 0;
-      BACKSTAY_TRY(ranks_.transport->receive(rank, std::as_writable_bytes(std::span(&sum, 1))));
+      Head head;
+      BACKSTAY_TRY(ranks_.transport->receive(rank, std::as_writable_bytes(std::span(&head, 1))));
       BACKSTAY_TRY(ranks_.transport->receive(rank, memory));
-      return sum;
+      if (head.code == Code::ok) return head.sum;
+      return Error(head.code, fmt::format("rank {} could not read its regions", rank));
     };
     std::uint64_t begin = 0;  // of the field in its object
     for (std::size_t i = 0; i < field; ++i) begin += shape[i];

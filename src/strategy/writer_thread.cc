@@ -59,8 +59,6 @@ void WriterThread::end(const Status& taken) {
 Status WriterThread::wait(RankReport& report) {
   if (!thread_.joinable()) return outcome_;
   thread_.join();
-  report.payload_bytes = report_.payload_bytes;
-  report.digest = report_.digest;
   report.open_ns = report_.open_ns;
   report.write_ns = report_.write_ns;
   report.close_ns = report_.close_ns;
@@ -85,11 +83,9 @@ void WriterThread::run(const store::VersionInfo& info) {
   while (const auto piece = next()) take_back(piece->buffer);  // where that was not all
   const std::uint64_t written = clock.monotonic_ns();
   if (status.ok()) {
-    status = attempt([&]() -> Status {
-      BACKSTAY_ASSIGN(const store::FinishedPart finished, part.finish(expected_));
-      report_.payload_bytes = finished.record.payload_bytes;
-      report_.digest = finished.record.manifests_sum;
-      return {};
+    status = attempt([&] {
+      const auto finished = part.finish(expected_);
+      return finished.ok() ? Status() : Status(finished.error());
     });
   }
   report_.open_ns = opened - began;

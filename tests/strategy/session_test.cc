@@ -42,6 +42,12 @@ TEST_P(EachWay, SavesOneVersionAfterTheOther) {
   EXPECT_EQ(*job.restart(5), 4U);
 }
 
+TEST_P(EachWay, WritesMoreThanItsBuffersHold) {
+  job.elements = 4'200'001;
+  ASSERT_TRUE(job.save(3, 1).ok());
+  for (const int ranks : {3, 2}) EXPECT_EQ(*job.restart(ranks), 1U) << ranks;
+}
+
 TEST(FilePerProcess, HasAPartForEachRank) {
   Job job;
   ASSERT_TRUE(job.save(3, 1).ok());
