@@ -141,3 +141,5 @@ def test_a_file_that_exists_stays(made):
     done = subprocess.run(again, env=made.env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and json.loads(done.stdout)["error"]["code"] == "io"
     assert [one.read_text() for one in made.out.iterdir()] == ["mine"]
+    (made.out / "mesh.pvd").write_text("mine")  # the legacy format has no list
+    assert subprocess.run([*again, "--legacy"], env=made.env, capture_output=True).returncode == 0

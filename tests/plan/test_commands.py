@@ -227,7 +227,7 @@ def test_help_has_examples_that_work(name, tmp_path, monkeypatch):
     for line in shown:
         words = line.split()
         if not {"--systems", "--histogram", "--prices", "--trace", "--creates",
-                "--job"} & set(words):  # a file or job of the reader's
+                "--strategies", "--job"} & set(words):  # a file or job of the reader's
             assert run(*words)[0] == 0, line
 
 

@@ -146,8 +146,10 @@ def export(path, opened, asked, exporter) -> None:
     if not asked.all_versions:
         return write_version(opened, asked, exporter)
     numbers, listed = version_folders(path), exporter.folder / f"{opened.job}.pvd"
-    for file in [listed, *(path_of(opened.job, number, asked, exporter) for number in numbers)]:
+    for file in [path_of(opened.job, number, asked, exporter) for number in numbers]:
         exporter.require_free(file)
+    if not asked.legacy:
+        exporter.require_free(listed)
     for number in numbers:
         try:
             write_version(backstay.open(path / f"v{number:016d}"), asked, exporter)

@@ -9,11 +9,12 @@ import pathlib
 import matplotlib
 
 from .. import files
-from . import measured, paper_000, paper_001, paper_002, paper_004
+from . import measured, paper_000, paper_001, paper_002, paper_004, strategies
 from .style import RULES
 
 FIGURES = {**paper_000.FIGURES, **paper_001.FIGURES, **paper_002.FIGURES, **paper_004.FIGURES}
-MEASURED = measured.FIGURES  # drawn where a measurement is given
+# Option with what was measured -> the figures that are drawn where it is given.
+MEASURED = {"creates": measured.FIGURES, "strategies": strategies.FIGURES}
 FORMATS = ("png", "svg")
 
 
@@ -27,12 +28,13 @@ def save(figure, path: pathlib.Path) -> None:
                        metadata={"Date": None} if form == "svg" else {"Software": None})
 
 
-def draw(name: str, folder: pathlib.Path, formats=FORMATS, creates=()) -> list[pathlib.Path]:
-    """Draws one figure into `folder`, which must exist; returns the files. `creates`: what the
-    figures of MEASURED show.
+def draw(name: str, folder: pathlib.Path, formats=FORMATS, **given) -> list[pathlib.Path]:
+    """Draws one figure into `folder`, which must exist; returns the files. `given`: what the
+    figures of MEASURED show, by its option.
     """
     with matplotlib.rc_context(RULES):
-        figure = MEASURED[name](creates) if name in MEASURED else FIGURES[name]()
+        found = [of[name](given[option]) for option, of in MEASURED.items() if name in of]
+        figure = found[0] if found else FIGURES[name]()
     made = [folder / f"{name}.{form}" for form in formats]
     for path in made:
         save(figure, path)

@@ -52,10 +52,10 @@ def canvas(title: str, x: str, y: str, size=(8.0, 5.0)):
 
 
 def line(axes, number: int, x, y, label: str, every=None, **more):
-    """The `number`th series of a figure."""
-    axes.plot(x, y, color=COLOURS[number], marker=MARKERS[number], linestyle=DASHES[number],
-              label=label,
-              markevery=every, **more)  # fmt: skip
+    """The `number`th series of a figure. Behind the last colour the first one has other markers."""
+    again, one = divmod(number, len(COLOURS))
+    axes.plot(x, y, color=COLOURS[one], marker=MARKERS[(one + again) % len(MARKERS)],
+              linestyle=DASHES[one], label=label, markevery=every, **more)
 
 
 def note(figure, text: str) -> None:
