@@ -1,6 +1,7 @@
 /* A program whose ranks save versions: for bench/io_strategies.
  *
- *     io_strategies_job save MIB VERSIONS EACH PAUSE_S   protects four fields of MIB, saves them
+ *     io_strategies_job save MIB VERSIONS EACH PAUSE_S   protects four fields of MIB, saves them;
+ *                                                        PAUSE_S < 0: without waiting for each
  *     io_strategies_job restart MIB                      brings them back
  *     io_strategies_job send MIB TIMES EACH              ranks send MIB to the first of their EACH
  *
@@ -40,8 +41,8 @@ static void save(char* data, size_t bytes, int versions, int each, double pause_
     const double blocked = MPI_Wtime() - began;
     const double most = slowest(blocked);
     const double workers = slowest(each > 1 && rank % each == 0 ? 0 : blocked);
-    compute(pause_s);
-    must(backstay_wait(backstay_version(), BACKSTAY_LOCAL, -1), "wait");
+    compute(pause_s < 0 ? -pause_s : pause_s);
+    if (pause_s >= 0) must(backstay_wait(backstay_version(), BACKSTAY_LOCAL, -1), "wait");
     const double safe = slowest(MPI_Wtime() - began);
     if (rank == 0) {
       printf("{\"blocked_s\": %.6f, \"workers_s\": %.6f, \"safe_s\": %.6f}\n", most, workers, safe);

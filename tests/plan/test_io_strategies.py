@@ -44,8 +44,8 @@ def test_times_ratios_and_speedups_stand_beside_the_equations(tmp_path):
     assert ratios[0].tolist() == pytest.approx([0.05, (0.1 + 0.9 - 0.05) / 0.05])  # λ
     assert ratios[-1].tolist() == pytest.approx([50, 0.1 / 50])
     found = [line.get_ydata()[0] for line in drawn(paths, "004-speed-up-measured").lines]
-    own = 3.2 / (14 * 0.3 + 2 * 0.5), 3.2 / (14 * 0.2 + 2), 0.2 / (0.1 + 2 / 16 * 0.9), 1.6
-    assert found == pytest.approx([*own, 3.2 / (14 * 0.3 + 2 * 0.4), 3.2 / (14 * 1.2 + 2)])
+    own = 3.2 / (14 * 0.3 + 2), 3.2 / (14 * 0.2 + 2), 0.2 / (0.1 + 2 / 16 * 0.9), 1.6
+    assert found == pytest.approx([*own, 3.2 / (14 * 0.3 + 2), 3.2 / (14 * 1.2 + 2)])
     points = [one.get_offsets().tolist() for one in drawn(paths, "004-fig-8-files").collections]
     assert [[at for at, _ in one] for one in points] == [[16], [1, 4], [1]]
 

@@ -41,9 +41,12 @@ class Curve(NamedTuple):
         return self.blocked_s + rest_s * strategy.blocked_fraction_from_steps(rest_s, 1, between_s)
 
     def speedups(self, collective: "Curve", waited: float) -> tuple[float, ...]:
-        """Measured (eq. 2), by eq. 5, by eq. 6 with λ of the measured workers, by eq. 7."""
+        """Measured (eq. 2), by eq. 5, by eq. 6 with λ of the measured workers, by eq. 7.
+
+        The paper's writers only write, so these count as busy until the version is durable.
+        """
         count = -(-self.ranks // self.each)
-        total_s = (self.ranks - count) * self.workers_s + count * self.blocked_s
+        total_s = (self.ranks - count) * self.workers_s + count * self.safe_s
         of = self.ranks, count, collective.bytes_per_s("blocked_s"), self.bytes_per_s()
         share = min(1.0, max(0.0, (self.workers_s - self.send_s) / self.safe_s))
         return (self.ranks * collective.blocked_s / total_s,
