@@ -94,10 +94,6 @@ const std::shared_ptr<tier::SafeFolders>& safe_folders() {
 Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::string& dir,
                                               const std::string& job, agent::Pool& pool,
                                               const agent::ReportDisk& report_disk) {
-  // One file system a mode; both are never destroyed.
-  static const auto direct = io::make_posix_filesystem({.direct = true});
-  static const auto buffered = io::make_posix_filesystem({.direct = false});
-  io::FileSystem& fs = config.writer.direct ? *direct : *buffered;
   const auto facts = std::make_shared<agent::DiskFacts>();  // the store's thread owns it
   auto make_ring = [&config, &pool, report_disk, facts,
                     dir]() -> Result<std::unique_ptr<io::Ring>> {
@@ -134,7 +130,7 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
     say_direct(config, dir, used);
     if (std::exchange(facts->direct, used) != used) report_disk(*facts);
   };
-  return tier::open_dir_tier(fs, make_ring, options);
+  return tier::open_dir_tier(tier::files_of(config.writer), make_ring, options);
 }
 
 // Different from that of every other agent, on any node.
@@ -147,23 +143,16 @@ std::string random_word() {
 // `writer`: see tier/dir.h.
 Result<std::unique_ptr<tier::Tier>> open_tier(const Config& config, const std::string& dir,
                                               const std::string& writer = "") {
-  static const auto direct = io::make_posix_filesystem({.direct = true});
-  static const auto buffered = io::make_posix_filesystem({.direct = false});
   std::error_code failure;
   if (!std::filesystem::is_directory(dir, failure)) {
     return Error(Code::io, dir + " is no directory; make it, or mount its file system");
   }
-  auto make_ring = [&config] {
-    return io::make_ring(
-        {.depth = config.writer.depth, .allow_io_uring = config.writer.io_uring, .registered = {}},
-        nullptr);
-  };
   tier::DirOptions options;
   options.root = dir;
   options.writer = writer;
   options.readers = open_readers();
   options.folders = safe_folders();
-  return tier::open_dir_tier(config.writer.direct ? *direct : *buffered, make_ring, options);
+  return tier::open_dir_tier(config.writer, options);
 }
 
 class ConfiguredWorld final : public agent::ServerWorld {

@@ -24,6 +24,8 @@ typedef struct backstay_transport {
   /* Collective over all ranks: those with the same `group` of 0 or more make one file, the others
    * (-1) none. `hints`: "key=value;key=value". */
   const char* (*open)(void* context, int group, const char* path, const char* hints);
+  /* The keys of those hints that MPI took no notice of for the open file, or "". */
+  const char* (*ignored)(void* context, const char* hints);
   /* Collective over the file's ranks, like close(): `bytes` is a multiple of 4096 and may be 0. */
   const char* (*write)(void* context, uint64_t offset, const void* data, uint64_t bytes);
   /* The content is on the storage. */

@@ -2,15 +2,13 @@
 //
 // The queue lives on the heap inside the ring and nothing is static, so that a process may exit
 // while a ring exists. The threads take no signals: those belong to the program.
-#include <pthread.h>
-#include <signal.h>
-
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
+#include "base/quiet_thread.h"
 #include "io/blocking_request.h"
 #include "io/posix.h"
 
@@ -23,14 +21,11 @@ class ThreadRing final : public Ring {
   explicit ThreadRing(unsigned depth) : depth_(depth) {}
 
   // Errors: io. What was started is ended by the destructor.
-  Status start(unsigned threads) {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // new threads inherit the mask
-    const Status started = start_threads(threads);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return started;
+  Status start(unsigned threads) try {
+    for (unsigned i = 0; i < threads; ++i) threads_.push_back(quiet_thread([this] { run(); }));
+    return {};
+  } catch (const std::system_error& error) {
+    return errno_error("start a thread for reading and writing", error.code().value());
   }
 
   ~ThreadRing() override {
@@ -62,13 +57,6 @@ class ThreadRing final : public Ring {
   }
 
  private:
-  Status start_threads(unsigned threads) try {
-    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
-    return {};
-  } catch (const std::system_error& error) {
-    return errno_error("start a thread for reading and writing", error.code().value());
-  }
-
   void submit(BlockingRequest request) {
     BACKSTAY_CHECK(in_flight_ < depth_);
     ++in_flight_;

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 #include "meet/link.h"
 #include "net/address.h"
 #include "net/greeting.h"
@@ -122,12 +123,7 @@ class Server::Room {
 
 Status Server::Room::open() {
   if (!end_.valid() || !lost.valid()) return errno_error("make an event for the ranks", errno);
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { serve(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = quiet_thread([this] { serve(); });
   return {};
 }
 

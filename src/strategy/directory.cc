@@ -10,8 +10,6 @@
 #include "base/machine.h"
 #include "client/run_mark.h"
 #include "format/names.h"
-#include "io/posix.h"
-#include "io/ring.h"
 #include "store/catalog.h"
 #include "store/retention.h"
 #include "store/version_copy.h"
@@ -41,15 +39,10 @@ VersionNumber newest_of(const std::vector<store::StoredVersion>& versions) {
 
 Result<std::unique_ptr<tier::Tier>> open_files(const Config& config, const std::string& dir,
                                                const std::string& writer) {
-  static const auto direct = io::make_posix_filesystem({.direct = true});
-  static const auto buffered = io::make_posix_filesystem({.direct = false});
-  const io::RingOptions ring{config.writer.depth, config.writer.io_uring, {}};
   tier::DirOptions options;
   options.root = dir;
   options.writer = writer;
-  return tier::open_dir_tier(
-      config.writer.direct ? *direct : *buffered, [ring] { return io::make_ring(ring, nullptr); },
-      options);
+  return tier::open_dir_tier(config.writer, options);
 }
 
 Result<std::unique_ptr<Directory>> Directory::open(const client::Group& group,

@@ -1,5 +1,4 @@
-#include "strategy/make_strategy.h"
-
+// The strategies by name: rows of a table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include "strategy/layout.h"
 #include "strategy/own_files.h"
 #include "strategy/shared_files.h"
+#include "strategy/strategy.h"
 
 namespace backstay::strategy {
 

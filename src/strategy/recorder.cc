@@ -7,9 +7,9 @@
 #include "base/attempt.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/quiet_thread.h"
 #include "format/names.h"
 #include "store/catalog.h"
-#include "strategy/quiet_thread.h"
 
 namespace backstay::strategy {
 

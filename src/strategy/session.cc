@@ -15,7 +15,6 @@
 #include "client/stream_session.h"
 #include "strategy/file_versions.h"
 #include "strategy/gather.h"
-#include "strategy/make_strategy.h"
 
 namespace backstay::strategy {
 
@@ -150,7 +149,7 @@ Status FileSession::settle() {
   keep(outcome, recorded);
   if (recorded.ok()) outcome = {};
   const VersionNumber version = pending.version;
-  const auto reports = gather(group_, pending.report);
+  const auto reports = gather(group_, ranks_.transport, pending.report);
   if (outcome.ok()) version_ = version;
   if (outcome.ok() && reports.ok()) events_.captured(version, *reports);
   if (!outcome.ok()) events_.append("capture_failed", {{"version", version}}, outcome.error());

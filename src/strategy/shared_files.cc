@@ -8,6 +8,7 @@
 #include "base/attempt.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/tell.h"
 #include "format/names.h"
 
 namespace backstay::strategy {
@@ -58,6 +59,7 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
     return all;
   }
   failpoint("strategy.opened");
+  if (ranks_.group.rank() == 0 && std::exchange(is_first_, false)) tell_ignored_hints();
   if (is_open) keep(status, write_header(version));
   const std::uint64_t opened_ns = clock.monotonic_ns();
   keep(status, attempt([&]() -> Status {
@@ -77,6 +79,12 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
     report.close_ns = clock.monotonic_ns() - written_ns;
   }
   return ranks_.group.agree(published);
+}
+
+void SharedFiles::tell_ignored_hints() const {
+  const std::string& hints = ranks_.job.config.strategy.hints;
+  const std::string ignored = ranks_.transport->ignored(hints);
+  if (!ignored.empty()) tell_user("strategy.hints: this MPI takes no notice of " + ignored);
 }
 
 // Throws std::bad_alloc.

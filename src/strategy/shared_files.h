@@ -32,6 +32,7 @@ class SharedFiles final : public Strategy {
   };
   bool leads() const { return ranks_.group.rank() == writers_.front(); }
   std::string path_of(const NewVersion& version) const;
+  void tell_ignored_hints() const;
   Status prepare();
   std::vector<std::uint64_t> needs_of(const BytesOfFields& shapes) const;
   Status lay_out(const client::Snapshot& snapshot, Version& version) const;
@@ -45,6 +46,7 @@ class SharedFiles final : public Strategy {
   const std::size_t round_pieces_;  // at most, in one collective write
   WriterGroup group_;
   std::optional<AlignedMemory> buffer_;  // of a rank that writes: a round's pieces
+  bool is_first_ = true;                 // no version was written yet
   int file_ = -1;                        // of this rank; -1: it does not write
   std::vector<int> writers_;             // of that file
 };

@@ -46,16 +46,27 @@ class Strategy {
   virtual Status so_far() { return {}; }
 };
 
+// The one that strategy.name asks for. Errors, the same on all ranks: config
+// (files or groups that do not fit the ranks), unsupported (it needs the launcher's MPI).
+Result<std::unique_ptr<Strategy>> make_strategy(const Ranks& ranks);
+
 // The first error stays.
 inline void keep(Status& first, const Status& next) {
   if (first.ok() && !next.ok()) first = next;
 }
 
-// As a part's writer and manifest want it.
-store::VersionInfo info_of(const Ranks& ranks, const NewVersion& version, int part,
-                           std::uint32_t parts);
-
 // A piece of an object becomes one chunk.
 inline std::uint32_t piece_bytes_of(const Config& config) { return config.pool.buffer_mib << 20; }
+
+// As a part's writer and manifest want it.
+inline store::VersionInfo info_of(const Ranks& ranks, const NewVersion& version, int part,
+                                  std::uint32_t parts) {
+  return {.version = version.number,
+          .run = ranks.job.run,
+          .node = static_cast<NodeId>(part),
+          .nodes = parts,
+          .ranks = static_cast<std::uint32_t>(ranks.group.ranks()),
+          .chunk_bytes_max = piece_bytes_of(ranks.job.config)};
+}
 
 }  // namespace backstay::strategy

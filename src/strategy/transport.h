@@ -44,6 +44,9 @@ class Transport {
   }
 
   Status open(int group, const std::string& path, const std::string& hints) const;
+  std::string ignored(const std::string& hints) const {
+    return table_.ignored(context_, hints.c_str());
+  }
   Status write(std::uint64_t offset, Bytes data) const;
   Status close() const;
 

@@ -4,8 +4,8 @@
 
 #include "base/attempt.h"
 #include "base/clock.h"
+#include "base/quiet_thread.h"
 #include "store/catalog.h"
-#include "strategy/quiet_thread.h"
 
 namespace backstay::strategy {
 

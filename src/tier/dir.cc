@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/folders.h"
+#include "io/posix.h"
 #include "tier/file_stream.h"
 #include "tier/name.h"
 #include "tier/spares.h"
@@ -285,6 +286,17 @@ Result<std::unique_ptr<Tier>> open_dir_tier(io::FileSystem& fs, MakeRing make_ri
   auto tier = std::make_unique<DirTier>(fs, std::move(make_ring), options);
   tier->start();
   return std::unique_ptr<Tier>(std::move(tier));
+}
+
+io::FileSystem& files_of(const Config::Writer& writer) {
+  static const auto buffered = io::make_posix_filesystem({.direct = false});
+  return writer.direct ? io::posix_filesystem() : *buffered;
+}
+
+Result<std::unique_ptr<Tier>> open_dir_tier(const Config::Writer& writer, DirOptions options) {
+  const io::RingOptions ring{writer.depth, writer.io_uring, {}};
+  return open_dir_tier(
+      files_of(writer), [ring] { return io::make_ring(ring, nullptr); }, std::move(options));
 }
 
 }  // namespace backstay::tier

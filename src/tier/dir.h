@@ -31,6 +31,7 @@
 #include <memory>
 #include <string>
 
+#include "base/config.h"
 #include "io/file.h"
 #include "io/ring.h"
 #include "tier/open_readers.h"
@@ -71,5 +72,10 @@ struct DirOptions {
 // (no root).
 Result<std::unique_ptr<Tier>> open_dir_tier(io::FileSystem& fs, MakeRing make_ring,
                                             DirOptions options);
+
+// The machine's files, as writer.direct asks. Never destroyed.
+io::FileSystem& files_of(const Config::Writer& writer);
+// The tier on these, with the rings that [writer] asks for.
+Result<std::unique_ptr<Tier>> open_dir_tier(const Config::Writer& writer, DirOptions options);
 
 }  // namespace backstay::tier

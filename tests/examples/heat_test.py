@@ -53,7 +53,8 @@ def checkpoints_often(options) -> Sandbox:
         shared = box.folder / "shared"
         shared.mkdir()
         box.set(BACKSTAY_DURABLE_DIR=shared, BACKSTAY_STRATEGY_NAME=options.strategy,
-                BACKSTAY_STRATEGY_RANKS_PER_WRITER=2, BACKSTAY_AGENT_PROGRAM="/nonexistent")
+                BACKSTAY_STRATEGY_RANKS_PER_WRITER=2, BACKSTAY_AGENT_PROGRAM="/nonexistent",
+                BACKSTAY_STRATEGY_HINTS="romio_cb_write=enable;no_such_hint=1")
     return box
 
 
@@ -70,6 +71,10 @@ def kill_and_restart(options, program: str) -> None:
             first.next_line("version 3 ")
             first.kill_rank(program)
             code = first.end()
+        # Open MPI does not say which hints it knows.
+        told = any("takes no notice of no_such_hint" in line for line in first.lines)
+        assert told == (options.strategy == "collective" and "mpich" in options.launcher), \
+            first.report()
         assert code != 0, f"a killed job must not end with 0\n{first.report()}"
         reported = [line.split() for line in first.lines if line.startswith("version")]
         # Writers may still write the newest one; the one before is durable by then.

@@ -194,6 +194,7 @@ class ThreadTransport {
             return world.open(rank, group, path);
           });
         },
+        [](void*, const char*) { return ""; },
         [](void* context, std::uint64_t offset, const void* data, std::uint64_t bytes) {
           return call(context, "write", [&](ThreadTransport& world, int rank) {
             return world.write(rank, offset, data, bytes);

@@ -29,13 +29,9 @@ Result<Stored> Stored::open(const Config& config) {
       return Error(Code::invalid, dir + " is not a folder; set storage.dir or --dir");
     if (::access(dir.c_str(), R_OK | X_OK) != 0) return errno_error("read " + dir, errno);
   }
-  const io::RingOptions ring{config.writer.depth, config.writer.io_uring, {}};
-  static const auto buffered = io::make_posix_filesystem({.direct = false});
-  io::FileSystem& fs = config.writer.direct ? io::posix_filesystem() : *buffered;
   tier::DirOptions options;
   options.root = dir;
-  auto make_ring = [ring] { return io::make_ring(ring, nullptr); };
-  BACKSTAY_ASSIGN(auto tier, tier::open_dir_tier(fs, make_ring, options));
+  BACKSTAY_ASSIGN(auto tier, tier::open_dir_tier(config.writer, options));
   return Stored(dir, std::move(tier));
 }
 

@@ -87,17 +87,39 @@ int file_rank(const Context& mine) {
 }
 
 // "key=value;key=value", whose form was checked.
+template <typename Body>
+void for_each_hint(const std::string& hints, const Body& body) {
+  for (size_t at = 0; at < hints.size();) {
+    const size_t end = std::min(hints.find(';', at), hints.size());
+    const size_t is = hints.find('=', at);
+    body(hints.substr(at, is - at), hints.substr(is + 1, end - is - 1));
+    at = end + 1;
+  }
+}
+
 MPI_Info info_of(const std::string& hints) {
   MPI_Info info = MPI_INFO_NULL;
   if (hints.empty() || MPI_Info_create(&info) != MPI_SUCCESS) return MPI_INFO_NULL;
-  for (size_t at = 0; at < hints.size();) {
-    const size_t end = std::min(hints.find(';', at), hints.size());
-    const std::string hint = hints.substr(at, end - at);
-    const size_t is = hint.find('=');
-    MPI_Info_set(info, hint.substr(0, is).c_str(), hint.substr(is + 1).c_str());
-    at = end + 1;
-  }
+  for_each_hint(hints, [&](const std::string& key, const std::string& value) {
+    MPI_Info_set(info, key.c_str(), value.c_str());
+  });
   return info;
+}
+
+// ROMIO shows the hints that it knows, Open MPI's own MPI-IO all of them.
+const char* ignored(void* context, const char* hints) {
+  static std::string unknown;
+  unknown.clear();
+  MPI_Info used = MPI_INFO_NULL;
+  if (MPI_File_get_info(of(context).file, &used) != MPI_SUCCESS) return "";
+  for_each_hint(hints, [&](const std::string& key, const std::string&) {
+    int length = 0;
+    int known = 0;
+    MPI_Info_get_valuelen(used, key.c_str(), &length, &known);
+    if (!known) unknown += (unknown.empty() ? "" : ", ") + key;
+  });
+  MPI_Info_free(&used);
+  return unknown.c_str();
 }
 
 const char* open(void* context, int group, const char* path, const char* hints) {
@@ -169,6 +191,6 @@ const char* close(void* context) {
 
 }  // namespace
 
-const backstay_transport transport = {send, receive, wait, open, write, close};
+const backstay_transport transport = {send, receive, wait, open, ignored, write, close};
 
 }  // namespace backstay::mpi

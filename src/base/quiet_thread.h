@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-namespace backstay::strategy {
+namespace backstay {
 
 // Throws std::system_error.
 template <typename Body>
@@ -20,8 +20,8 @@ std::thread quiet_thread(Body&& body) {
     }
     ~Blocked() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
     sigset_t before{};
-  } blocked;
+  } blocked;  // a new thread inherits it
   return std::thread(std::forward<Body>(body));
 }
 
-}  // namespace backstay::strategy
+}  // namespace backstay
