@@ -2,12 +2,20 @@
 right.
 
     strategies_test.py --agent BACKSTAYD --launcher "mpirun.mpich -n {ranks}" PROGRAM
+    strategies_test.py ... --rounds 50 [--seed 7] PROGRAM
+
+With --rounds a rank dies at any time, up to three times a round. The seed of a round that fails is
+printed; `--rounds 1 --seed THAT` does the same again, but for the time.
 """
 
 import argparse
+import os
+import random
+import signal
+import threading
 from pathlib import Path
 
-from heat_test import PLATE, finish, start, undisturbed_checksum
+from heat_test import FOREVER, PLATE, finish, start, undisturbed_checksum
 from sandbox import Sandbox
 
 RANKS = 4
@@ -24,6 +32,8 @@ DEATHS = [
     (OWN, {}, 2, "commit.3"), (OWN, {}, 0, "strategy.found"), (OWN, {}, 0, "copy.4"),
     (OWN, {"FILES": 1}, 3, "strategy.sending"), (OWN, {"FILES": 1}, 2, "strategy.written"),
 ]
+WAYS = [("file_per_process", {}), (SHARED, {}), (SHARED, {"FILES": 2}), (OWN, {}),
+        (OWN, {"FILES": 1})]
 
 
 def victim(box: Sandbox, program: str, rank: int, failpoint: str) -> str:
@@ -40,16 +50,20 @@ exec {program} "$@"
     return str(script)
 
 
+def sandbox_of(strategy: str, settings: dict, every_calls: int) -> Sandbox:
+    box = Sandbox("/nonexistent", BACKSTAY_CHECKPOINT_POLICY="calls",
+                  BACKSTAY_CHECKPOINT_EVERY_CALLS=every_calls, BACKSTAY_STRATEGY_NAME=strategy,
+                  BACKSTAY_STRATEGY_RANKS_PER_WRITER=2)
+    (box.folder / "shared").mkdir()
+    box.set(BACKSTAY_DURABLE_DIR=box.folder / "shared",
+            **{f"BACKSTAY_STRATEGY_{name}": value for name, value in settings.items()})
+    return box
+
+
 def die_and_come_back(options, strategy: str, settings: dict, rank: int, failpoint: str,
                       checksum: str) -> None:
     what = f"{strategy} {settings}, rank {rank} at {failpoint}"
-    with Sandbox("/nonexistent", BACKSTAY_CHECKPOINT_POLICY="calls",
-                 BACKSTAY_CHECKPOINT_EVERY_CALLS=20, BACKSTAY_STRATEGY_NAME=strategy,
-                 BACKSTAY_STRATEGY_RANKS_PER_WRITER=2) as box:
-        shared = box.folder / "shared"
-        shared.mkdir()
-        box.set(BACKSTAY_DURABLE_DIR=shared,
-                **{f"BACKSTAY_STRATEGY_{name}": value for name, value in settings.items()})
+    with sandbox_of(strategy, settings, 20) as box:
         with start(box, options, victim(box, options.program, rank, failpoint), STEPS,
                    ranks=RANKS) as first:
             code = first.end()
@@ -61,18 +75,56 @@ def die_and_come_back(options, strategy: str, settings: dict, rank: int, failpoi
         back = [int(line.split()[2]) for line in second.lines if line.startswith("restart")]
         assert back and back[0] >= safe >= 1, f"{what}: back from {back}\n{first.report()}"
         assert second.event("done")[-1] == checksum, f"{what}\n{second.report()}"
-        versions = [path.name for path in Path(shared, "test").glob("v*")]
-        assert all(Path(shared, "test", name, "commit.durable").exists() for name in versions), what
+        versions = list(Path(box.folder, "shared/test").glob("v*"))
+        assert all((path / "commit.durable").exists() for path in versions), what
         print(f"{what}: {len(reported)} reported, back from version {back[0]}")
+
+
+def die_at_any_time(options, seed: int) -> None:
+    draw = random.Random(seed)
+    strategy, settings = draw.choice(WAYS)
+    with sandbox_of(strategy, settings | {"RANKS_PER_WRITER": draw.randint(2, 3)},
+                    draw.randint(1, 40)) as box:
+        told, step = 0, 0  # the newest version that must be there
+        for _ in range(draw.randint(1, 3)):
+            with start(box, options, options.program, FOREVER, draw.randint(2, 5)) as run:
+                for _ in range(draw.randint(1, 8)):
+                    run.next_line("version")
+                threading.Event().wait(draw.uniform(0, 0.05))
+                os.kill(draw.choice(run.ranks(options.program)), signal.SIGKILL)
+                run.end()
+            came_back(run, told, step)
+            reported = [line.split() for line in run.lines if line.startswith("version")]
+            behind = strategy == OWN and "FILES" not in settings
+            told, step = (int(reported[-1 - behind][i]) for i in (1, 3)) if len(reported) > behind \
+                else (told, step)
+        last = finish(box, options, options.program, step + 100, draw.randint(2, 5))
+        came_back(last, told, step)
+    assert last.event("done")[-1] == undisturbed_checksum(
+        options, options.program, int(last.event("done")[2])), last.report()
+    print(f"{seed}: {strategy} {settings}, back from version {told}", flush=True)
+
+
+def came_back(run, told: int, step: int) -> None:
+    back = [line.split() for line in run.lines if line.startswith("restart")]
+    assert not told or back, f"version {told} is lost\n{run.report()}"
+    assert not back or (int(back[0][2]) >= told and int(back[0][4]) >= step), run.report()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agent", required=True)
     parser.add_argument("--launcher", required=True)
-    parser.add_argument("program")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("program", type=os.path.abspath)
     options = parser.parse_args()
     options.ranks, options.arguments, options.strategy = RANKS, PLATE, ""
+    for seed in range(options.seed, options.seed + options.rounds):
+        print(f"round with seed {seed}", flush=True)
+        die_at_any_time(options, seed)
+    if options.rounds:
+        return
     checksum = undisturbed_checksum(options, options.program, STEPS)
     for strategy, settings, rank, failpoint in DEATHS:
         die_and_come_back(options, strategy, settings, rank, failpoint, checksum)
