@@ -83,11 +83,13 @@ def die_and_come_back(options, strategy: str, settings: dict, rank: int, failpoi
 def die_at_any_time(options, seed: int) -> None:
     draw = random.Random(seed)
     strategy, settings = draw.choice(WAYS)
-    with sandbox_of(strategy, settings | {"RANKS_PER_WRITER": draw.randint(2, 3)},
-                    draw.randint(1, 40)) as box:
+    each = draw.randint(2, 3)
+    with sandbox_of(strategy, settings | {"RANKS_PER_WRITER": each}, draw.randint(1, 40)) as box:
         told, step = 0, 0  # the newest version that must be there
         for _ in range(draw.randint(1, 3)):
-            with start(box, options, options.program, FOREVER, draw.randint(2, 5)) as run:
+            ranks = draw.randint(2, 5)
+            writers = -(-ranks // each)
+            with start(box, options, options.program, FOREVER, ranks) as run:
                 for _ in range(draw.randint(1, 8)):
                     run.next_line("version")
                 threading.Event().wait(draw.uniform(0, 0.05))
@@ -95,7 +97,7 @@ def die_at_any_time(options, seed: int) -> None:
                 run.end()
             came_back(run, told, step)
             reported = [line.split() for line in run.lines if line.startswith("version")]
-            behind = strategy == OWN and "FILES" not in settings
+            behind = strategy == OWN and settings.get("FILES", writers) == writers
             told, step = (int(reported[-1 - behind][i]) for i in (1, 3)) if len(reported) > behind \
                 else (told, step)
         last = finish(box, options, options.program, step + 100, draw.randint(2, 5))
@@ -108,7 +110,8 @@ def die_at_any_time(options, seed: int) -> None:
 def came_back(run, told: int, step: int) -> None:
     back = [line.split() for line in run.lines if line.startswith("restart")]
     assert not told or back, f"version {told} is lost\n{run.report()}"
-    assert not back or (int(back[0][2]) >= told and int(back[0][4]) >= step), run.report()
+    assert not back or (int(back[0][2]) >= told and int(back[0][4]) >= step), (
+        f"version {told}, step {step}\n{run.report()}")
 
 
 def main() -> None:
