@@ -14,8 +14,12 @@
 namespace backstay::strategy {
 
 namespace {
-constexpr std::chrono::milliseconds first_pause{2};
-constexpr std::chrono::milliseconds longest_pause{100};
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+constexpr nanoseconds shortest_pause = milliseconds(2);
+constexpr nanoseconds longest_pause = milliseconds(1000);
+constexpr int share_of_time =
+    8;  // the version is recorded late by this part of its writing at most
 }  // namespace
 
 Recorder::Recorder(Directory& directory, format::CommitRecord record,
@@ -44,8 +48,10 @@ Status Recorder::so_far() {
 // --- the thread ----------------------------------------------------------------------------------
 
 void Recorder::run() {
+  const Clock& clock = system_clock();
+  const std::uint64_t began = clock.monotonic_ns();
   std::unique_lock lock(mutex_);
-  for (auto pause = first_pause; !outcome_; pause = std::min(2 * pause, longest_pause)) {
+  while (!outcome_) {
     const bool last = last_look_;
     lock.unlock();
     std::optional<Status> outcome;
@@ -58,6 +64,8 @@ void Recorder::run() {
     if (outcome && !outcome->ok()) tell_failure(outcome->error());
     lock.lock();
     outcome_ = std::move(outcome);
+    const nanoseconds passed(clock.monotonic_ns() - began);
+    const nanoseconds pause = std::clamp(passed / share_of_time, shortest_pause, longest_pause);
     if (!outcome_) changed_.wait_for(lock, pause, [&] { return last_look_; });
   }
 }
