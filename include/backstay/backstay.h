@@ -134,7 +134,8 @@ typedef struct backstay_array {
  * `agent.start_timeout_s`).
  * Errors: ESTATE (already started), ECONFIG (also a folder that cannot be made), EAGENT, EPROTOCOL,
  * EBUSY, EPERMISSION, ENOSPACE, ELONGPATH (the socket's), EINVALID (the agent takes no such job),
- * ETOOLARGE (the agent has as many connections as it may open files). */
+ * ETOOLARGE (the agent has as many connections as it may open files), EUNSUPPORTED (a strategy that
+ * needs MPI). */
 BACKSTAY_API int backstay_init(const char* config);
 
 /* For programs that an interpreter runs: the name of a job without a configured name. Otherwise it
@@ -263,7 +264,8 @@ BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* 
  * routed file that does not exist at a checkpoint makes it fail with EINVALID.
  * The same name gives the same path.
  * Errors: ESTATE, EINVALID, ENULL, ETOOLARGE (path does not fit), ECONFIG (its folder below
- * storage.dir can never be made), EPERMISSION, ENOSPACE, EIO. */
+ * storage.dir can never be made), EPERMISSION, ENOSPACE, EIO, EUNSUPPORTED (no agent runs, by
+ * strategy.name). */
 BACKSTAY_API int backstay_route_file(const char* name, char* path, size_t path_bytes);
 
 /* Collective. Ends the session; the agent goes on and brings captured versions to their level. With

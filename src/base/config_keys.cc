@@ -106,7 +106,9 @@ const std::vector<ConfigSlot>& config_table() {
        1 << 20,
        {},
        false,
-       "Memory in MiB of each rank that writes, through which its bytes go to the file."},
+       "Memory in MiB of each rank, through which its bytes go to the file or to the writer; at "
+       "least "
+       "two of pool.buffer_mib."},
       {"strategy.align_kib",
        BACKSTAY_SLOT(strategy.align_kib),
        0,

@@ -26,6 +26,10 @@ typedef struct backstay_transport {
   const char* (*open)(void* context, int group, const char* path, const char* hints);
   /* The keys of those hints that MPI took no notice of for the open file, or "". */
   const char* (*ignored)(void* context, const char* hints);
+  /* One rank alone: the open file's blocks up to `bytes`. 0, or an errno; a file system that cannot
+   * reserve: 0. Some MPI-IO takes a write that a full disk has cut short for a whole one, or hangs.
+   */
+  int (*reserve)(void* context, uint64_t bytes);
   /* Collective over the file's ranks, like close(): `bytes` is a multiple of 4096 and may be 0. */
   const char* (*write)(void* context, uint64_t offset, const void* data, uint64_t bytes);
   /* The content is on the storage. */

@@ -46,8 +46,9 @@ bool may_return(Call call, Code code) {
   if (code == C::internal) return true;
   switch (call) {
     case Call::init:
-      return is_one_of(code, {C::state, C::config, C::agent_lost, C::protocol, C::busy,
-                              C::permission, C::no_space, C::long_path, C::invalid, C::too_large});
+      return is_one_of(code,
+                       {C::state, C::config, C::agent_lost, C::protocol, C::busy, C::permission,
+                        C::no_space, C::long_path, C::invalid, C::too_large, C::unsupported});
     case Call::init_group:
       return is_one_of(
           code, {C::state, C::config, C::agent_lost, C::protocol, C::busy, C::permission,
@@ -81,7 +82,7 @@ bool may_return(Call call, Code code) {
                  C::format, C::io, C::permission, C::unsupported, C::protocol, C::agent_lost});
     case Call::route_file:
       return is_one_of(code, {C::config, C::state, C::invalid, C::null, C::too_large, C::permission,
-                              C::no_space, C::io});
+                              C::no_space, C::io, C::unsupported});
     case Call::finalize:
       return is_one_of(code, {C::state, C::agent_lost, C::protocol, C::not_found, C::no_space,
                               C::io, C::permission, C::busy, C::corrupt, C::again});

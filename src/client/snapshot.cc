@@ -7,6 +7,10 @@
 
 namespace backstay::client {
 
+namespace {
+constexpr std::uint64_t joined_bytes_max = std::uint64_t{64} << 10;
+}
+
 Result<Snapshot> Snapshot::of(const Regions& regions, const RoutedFiles& files,
                               const std::vector<format::Note>& notes, const Streams& streams) {
   Snapshot snapshot;
@@ -23,13 +27,16 @@ Result<Snapshot> Snapshot::of(const Regions& regions, const RoutedFiles& files,
 }
 
 std::vector<std::uint64_t> Snapshot::field_bytes() const {
-  std::vector<std::uint64_t> bytes;
+  std::vector<std::uint64_t> fields;
+  const auto add = [&](std::uint64_t bytes) {
+    const bool joins = !fields.empty() && fields.back() + bytes <= joined_bytes_max;
+    joins ? fields.back() += bytes : fields.emplace_back(bytes);
+  };
   for (std::size_t i = 0; i < regions_.size(); ++i) {
-    bytes.push_back((i + 1 < regions_.size() ? regions_[i + 1].offset : table_offset_) -
-                    regions_[i].offset);
+    add((i + 1 < regions_.size() ? regions_[i + 1].offset : table_offset_) - regions_[i].offset);
   }
-  bytes.push_back(tail_.size());
-  return bytes;
+  add(tail_.size());
+  return fields;
 }
 
 void Snapshot::add_streams(const Streams& streams) {

@@ -30,7 +30,7 @@ class Snapshot final : public ObjectSource {
   std::uint64_t handed_over() const override { return streams_bytes_; }
 
   // The object's fields, which follow each other: each region with the zeros behind it, then the
-  // table.
+  // table. Small neighbours are one field, as each costs a chunk and a message.
   std::vector<std::uint64_t> field_bytes() const;
 
   // Copies and sums in one pass. Errors: invalid (a routed file became shorter), io.

@@ -69,9 +69,9 @@ std::string served(int fd, const std::string& dir, const std::string& job) {
 
 std::string lives_elsewhere(int fd, const std::string& dir, const std::string& job) {
   const auto [pid, host] = holder(fd);
-  const std::string where = pid == 0 ? "" : fmt::format(" on {} (agent: process {})", host, pid);
+  const std::string where = pid == 0 ? "" : fmt::format(" on {} (process {})", host, pid);
   return fmt::format(
-      "another program of job {} lives{} and copies its versions to {}; give one of them another "
+      "another program of job {} lives{} and writes its versions to {}; give one of them another "
       "name (BACKSTAY_JOB) or another durable.dir",
       job, where, dir);
 }

@@ -40,13 +40,25 @@ Result<std::unique_ptr<Strategy>> make(const Ranks& ranks, const Row& row) {
                     files, all, writers));
   }
   std::unique_ptr<Strategy> made;
-  if (files == writers && (row.groups || !row.shares)) {
+  const bool together = files != writers || (row.shares && !row.groups);
+  if (together && ranks.job.config.durable.dir.find(':') != std::string::npos) {
+    return wrong(
+        fmt::format("durable.dir is {}: some MPI-IO takes what is before a colon for a "
+                    "kind of file system; give it another name, or choose "
+                    "file_per_process",
+                    ranks.job.config.durable.dir));
+  }
+  if (!together) {
     made = std::make_unique<OwnFiles>(ranks, each, row.behind);
   } else {
     made = std::make_unique<SharedFiles>(ranks, each, files);
   }
   return made;
 }
+
+// MPI aborts where a hint is longer; Open MPI takes the shortest ones.
+constexpr std::size_t hint_key_max = 35;
+constexpr std::size_t hint_value_max = 255;
 
 // "key=value;key=value".
 Status check_hints(const std::string& hints) {
@@ -56,6 +68,12 @@ Status check_hints(const std::string& hints) {
     const std::size_t is = hint.find('=');
     if (is == std::string::npos || is == 0 || is + 1 == hint.size()) {
       return wrong(fmt::format("strategy.hints: \"{}\" is no key=value", hint));
+    }
+    if (is > hint_key_max || hint.size() - is - 1 > hint_value_max) {
+      return wrong(
+          fmt::format("strategy.hints: \"{}\" is too long for MPI: a key has at most {} "
+                      "characters, a value {}",
+                      hint, hint_key_max, hint_value_max));
     }
     at = end + 1;
   }

@@ -204,8 +204,14 @@ Status FileSession::wait(VersionNumber version, Level level, double timeout_s) {
 
 Status FileSession::read_region(VersionNumber version, const std::string& name, void* data,
                                 std::size_t bytes) {
-  BACKSTAY_ASSIGN(auto record, good_record(*directory_, version));
-  FileObjects objects(directory_->tier(), std::move(record));
+  auto record = good_record(*directory_, version);
+  if (!record.ok() && pending_ && pending_->version == version) {
+    return Error(
+        record.error().code(),
+        fmt::format("version {} is on its way: backstay_wait() for durable first", version));
+  }
+  BACKSTAY_TRY(record.ok() ? Status() : Status(record.error()));
+  FileObjects objects(directory_->tier(), std::move(*record));
   return client::fetch_region(*objects.of(static_cast<Rank>(group_.rank())), name, data, bytes);
 }
 

@@ -60,12 +60,13 @@ Status SharedFiles::write(const NewVersion& version, client::Snapshot& snapshot,
   }
   failpoint("strategy.opened");
   if (ranks_.group.rank() == 0 && std::exchange(is_first_, false)) tell_ignored_hints();
-  if (is_open) keep(status, write_header(version));
   const std::uint64_t opened_ns = clock.monotonic_ns();
   keep(status, attempt([&]() -> Status {
          if (!writes) return group_.send(snapshot, report);
-         BACKSTAY_TRY(lay_out(snapshot, mine));
-         return write_fields(snapshot, mine);
+         Status written = lay_out(snapshot, mine);
+         if (mine.rounds != 0) keep(written, write_header(version));
+         keep(written, write_fields(snapshot, mine));
+         return written;
        }));
   const std::uint64_t written_ns = clock.monotonic_ns();
   failpoint("strategy.written");
@@ -116,11 +117,13 @@ std::vector<std::uint64_t> SharedFiles::needs_of(const BytesOfFields& shapes) co
   return needs;
 }
 
-// The file's first writer answers each with the number of rounds, the file's end, and its places.
+// The file's first writer answers each with the number of rounds, the file's end, and its places;
+// with no round where the disk has no room.
 Status SharedFiles::lay_out(const client::Snapshot& snapshot, Version& version) const {
   const Transport& transport = *ranks_.transport;
   BACKSTAY_ASSIGN(version.shapes, group_.take_shapes(snapshot));
   BytesOfFields all{needs_of(version.shapes)};
+  Status reserved;
   if (!leads()) {
     BACKSTAY_TRY(transport.send_all(writers_.front(), all.front()));
     BACKSTAY_TRY(transport.wait());
@@ -136,6 +139,8 @@ Status SharedFiles::lay_out(const client::Snapshot& snapshot, Version& version) 
       needs.erase(needs.begin());
     }
     const std::uint64_t end = strategy::lay_out(all, align_);
+    reserved = transport.reserve(end);
+    if (!reserved.ok()) rounds = 0;
     for (auto& offsets : all) offsets.insert(offsets.begin(), {rounds, end});
     for (std::size_t i = 1; i < writers_.size(); ++i) {
       BACKSTAY_TRY(transport.send_all(writers_[i], all[i]));
@@ -145,7 +150,7 @@ Status SharedFiles::lay_out(const client::Snapshot& snapshot, Version& version) 
   version.rounds = all.front()[0];
   version.end = all.front()[1];
   version.offsets.assign(all.front().begin() + 2, all.front().end());
-  return {};
+  return reserved;
 }
 
 Status SharedFiles::write_header(const NewVersion& version) const {
@@ -167,8 +172,9 @@ Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version) {
   std::uint64_t offset = 0;  // in the file, of what the buffer holds
   std::size_t used = 0;
   std::size_t pieces = 0;
+  const bool has_room = version.rounds != 0;
   const auto write = [&] {
-    keep(status, ranks_.transport->write(offset, buffer_->span().first(used)));
+    if (has_room) keep(status, ranks_.transport->write(offset, buffer_->span().first(used)));
     offset += std::exchange(used, 0);
     pieces = 0;
     ++rounds;

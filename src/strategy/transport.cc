@@ -26,6 +26,11 @@ Status Transport::wait() const {
 Status Transport::open(int group, const std::string& path, const std::string& hints) const {
   return as_status(table_.open(context_, group, path.c_str(), hints.c_str()), "open by MPI-IO");
 }
+Status Transport::reserve(std::uint64_t bytes) const {
+  const int failed = table_.reserve(context_, bytes);
+  if (failed == 0) return {};
+  return errno_error("reserve " + std::to_string(bytes) + " bytes for a version", failed);
+}
 Status Transport::write(std::uint64_t offset, Bytes data) const {
   return as_status(table_.write(context_, offset, data.data(), data.size()), "write by MPI-IO");
 }

@@ -47,6 +47,8 @@ class Transport {
   std::string ignored(const std::string& hints) const {
     return table_.ignored(context_, hints.c_str());
   }
+  // Errors: no_space, those of the operating system.
+  Status reserve(std::uint64_t bytes) const;
   Status write(std::uint64_t offset, Bytes data) const;
   Status close() const;
 

@@ -113,15 +113,17 @@ Status WriterThread::write_all(store::PartWriter& part) {
       part.write(piece->chunk, piece->buffer);
       reap(part, /*wait=*/false);
     }
-    const bool hungry = [&] {
-      const std::lock_guard lock(mutex_);
-      return filled_.empty() && idle_.empty();
-    }();
-    if (hungry && part.in_flight() > 0) reap(part, /*wait=*/true);
+    while (is_hungry() && part.in_flight() > 0) reap(part, /*wait=*/true);
   }
   while (part.in_flight() > 0) reap(part, /*wait=*/true);
   if (part.error()) return *part.error();
   return *ended_;
+}
+
+// No piece can come before a buffer is free.
+bool WriterThread::is_hungry() {
+  const std::lock_guard lock(mutex_);
+  return filled_.empty() && idle_.empty();
 }
 
 // None: all have come.

@@ -47,6 +47,7 @@ class WriterThread {
   };
   void run(const store::VersionInfo& info);
   Status write_all(store::PartWriter& part);
+  bool is_hungry();
   std::optional<Filled> next();
   void take_back(std::size_t buffer);
   void reap(store::PartWriter& part, bool wait);

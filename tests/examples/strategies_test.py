@@ -15,10 +15,12 @@ import signal
 import threading
 from pathlib import Path
 
-from heat_test import FOREVER, PLATE, finish, start, undisturbed_checksum
+from heat_test import FOREVER, finish, start, undisturbed_checksum
+from program import Program
 from sandbox import Sandbox
 
 RANKS = 4
+PLATE = "400 128"  # a field of each rank is sent by itself
 STEPS = 100
 OWN, SHARED = "writers", "collective"
 # (strategy, further settings, the rank that dies, where). The third time: two versions are there.
@@ -80,6 +82,24 @@ def die_and_come_back(options, strategy: str, settings: dict, rank: int, failpoi
         print(f"{what}: {len(reported)} reported, back from version {back[0]}")
 
 
+def fill_the_disk(options, strategy: str, settings: dict) -> None:
+    """There is room for one version and a half."""
+    with sandbox_of(strategy, settings, 20) as box:
+        run = f"{options.launcher.format(ranks=RANKS)} {options.program} {{}} 1000 1000"
+        script = (f"mount -t tmpfs -o size=12m none {box.folder}/shared && "
+                  f"{run.format(50)} && {run.format(60)}")
+        with Program(["unshare", "-rm", "sh", "-c", script], box.environment, box.folder) as both:
+            code = both.end()
+        if any("unshare" in line for line in both.lines):
+            print(f"left out: {both.lines}")
+            return
+        told = [line for line in both.lines if line.startswith(("version", "restart"))]
+        if strategy == OWN and not settings:  # these were handed over
+            told = [line for line in told if line not in ("version 2 step 40", "version 3 step 60")]
+        assert code == 0 and told == ["version 1 step 20", "restart version 1 step 20"], \
+            f"{strategy} {settings}\n{both.report()}"
+
+
 def die_at_any_time(options, seed: int) -> None:
     draw = random.Random(seed)
     strategy, settings = draw.choice(WAYS)
@@ -129,6 +149,8 @@ def main() -> None:
     if options.rounds:
         return
     checksum = undisturbed_checksum(options, options.program, STEPS)
+    for strategy, settings in WAYS:
+        fill_the_disk(options, strategy, settings)
     for strategy, settings, rank, failpoint in DEATHS:
         die_and_come_back(options, strategy, settings, rank, failpoint, checksum)
 

@@ -25,6 +25,8 @@ const Refusal refusals[] = {
      "strategy.files is 3, and 4 ranks have 2 writers"},
     {"name = \"collective\"\nhints = \"cb_nodes\"\n", Code::config, "\"cb_nodes\" is no key=value"},
     {"name = \"collective\"\nhints = \"a=1;=2\"\n", Code::config, "\"=2\" is no key=value"},
+    {"name = \"collective\"\nhints = \"a_key_that_no_mpi_takes_as_it_is_so_long=2\"\n",
+     Code::config, "is too long for MPI"},
 };
 
 TEST(Strategies, SettingsThatDoNotFit) {
@@ -73,19 +75,21 @@ constexpr const char* together[] = {"name = \"collective\"\n", "name = \"collect
 
 TEST(RanksThatWriteTogether, FailAlikeWhereOneCallFails) {
   for (const char* settings : together) {
-    for (const std::string failing : {"open", "write", "close"}) {
+    for (const std::string failing : {"open", "reserve", "write", "close"}) {
       Job job(settings);
       ASSERT_TRUE(job.save(4, 1).ok());
       job.prepare = [failing](ThreadTransport& transport) {
-        // MPI opens a file on all ranks or on none.
-        const int only = failing == "open" ? -1 : 2;
+        // MPI opens a file on all ranks or on none; only its first writer reserves.
+        const int only = failing == "open" || failing == "reserve" ? -1 : 2;
         transport.fails = [=](int rank, const std::string& call) -> const char* {
           return call == failing && (only < 0 || rank == only) ? "no room" : nullptr;
         };
       };
       const Status status = job.save(4, 2);
       ASSERT_FALSE(status.ok()) << settings << failing;
-      EXPECT_THAT(status.error().message(), HasSubstr("no room"));
+      EXPECT_THAT(status.error().message(),
+                  HasSubstr(failing == "reserve" ? "No space" : "no room"));
+      EXPECT_EQ(status.error().code(), failing == "reserve" ? Code::no_space : Code::io);
       job.prepare = [](ThreadTransport&) {};
       EXPECT_EQ(*job.restart(4), 1U) << settings << failing;
       EXPECT_FALSE(std::filesystem::exists(job.version(2))) << settings << failing;

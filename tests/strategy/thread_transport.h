@@ -195,6 +195,12 @@ class ThreadTransport {
           });
         },
         [](void*, const char*) { return ""; },
+        [](void* context, std::uint64_t) {
+          const char* const failed = call(context, "reserve", [](ThreadTransport&, int) {
+            return static_cast<const char*>(nullptr);
+          });
+          return failed == nullptr ? 0 : ENOSPC;
+        },
         [](void* context, std::uint64_t offset, const void* data, std::uint64_t bytes) {
           return call(context, "write", [&](ThreadTransport& world, int rank) {
             return world.write(rank, offset, data, bytes);

@@ -28,6 +28,7 @@ const char* as_text(int code) {
   int length = 0;
   if (MPI_Error_string(code, words, &length) != MPI_SUCCESS) return "MPI does not say why";
   words[length] = '\0';
+  std::replace(words, words + length, '\n', ' ');
   return words;
 }
 
@@ -145,6 +146,14 @@ const char* open(void* context, int group, const char* path, const char* hints) 
   return as_text(code);
 }
 
+int reserve(void* context, uint64_t bytes) {
+  const int fd = ::open(of(context).path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int failed = ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  ::close(fd);
+  return failed == EOPNOTSUPP || failed == ENOSYS ? 0 : failed;
+}
+
 // An int counts blocks. A write that ends early goes on alone: the others are done with this call.
 const char* write(void* context, uint64_t offset, const void* data, uint64_t bytes) {
   Context& mine = of(context);
@@ -191,6 +200,6 @@ const char* close(void* context) {
 
 }  // namespace
 
-const backstay_transport transport = {send, receive, wait, open, ignored, write, close};
+const backstay_transport transport = {send, receive, wait, open, ignored, reserve, write, close};
 
 }  // namespace backstay::mpi
