@@ -86,7 +86,9 @@ Result<BytesOfFields> WriterGroup::take_shapes(const client::Snapshot& snapshot)
 Status WriterGroup::take_field(client::Snapshot& snapshot, const BytesOfFields& shapes,
                                std::size_t field, const TakePiece& take) const {
   Status status;
-  for (int rank = first_; rank < last_; ++rank) {
+  // The workers wait, so their pieces go before the writer's own.
+  for (int next = first_ + 1; next <= last_; ++next) {
+    const int rank = next < last_ ? next : first_;
     const auto& shape = shapes[static_cast<std::size_t>(rank - first_)];
     if (field >= shape.size()) continue;
     const Fill fill = [&](std::span<std::byte> memory) -> Result<std::uint64_t> {

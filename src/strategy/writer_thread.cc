@@ -21,6 +21,7 @@ WriterThread::~WriterThread() {
 
 void WriterThread::begin(const store::VersionInfo& info) {
   ended_.reset();
+  writes_ = false;
   outcome_ = {};
   report_ = {};
   thread_ = quiet_thread([this, info] { run(info); });
@@ -129,7 +130,10 @@ bool WriterThread::is_hungry() {
 // None: all have come.
 std::optional<WriterThread::Filled> WriterThread::next() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !filled_.empty() || ended_; });
+  changed_.wait(lock, [&] {
+    writes_ = writes_ || idle_.empty() || ended_;
+    return writes_ && (!filled_.empty() || ended_);
+  });
   if (filled_.empty()) return std::nullopt;
   const Filled filled = filled_.front();
   filled_.pop_front();

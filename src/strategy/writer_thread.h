@@ -5,6 +5,9 @@
 // is finished, and wait() waits for that. A part that failed takes no more bytes: buffers come back
 // unwritten, so that take() does not wait for room that never comes. A failure is also marked in
 // the version's folder, for those who wait for the version.
+//
+// It writes once all buffers are full or all pieces were taken: before, it would only hold up the
+// ranks that hand over.
 #pragma once
 
 #include <condition_variable>
@@ -60,6 +63,7 @@ class WriterThread {
   std::deque<std::size_t> idle_;
   store::PartEnd expected_;
   std::optional<Status> ended_;  // end() was called
+  bool writes_ = false;          // the buffers were full, or all pieces were taken
   Status outcome_;
   RankReport report_;  // the thread's, until it has ended
   std::thread thread_;
