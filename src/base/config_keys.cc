@@ -115,8 +115,9 @@ const std::vector<ConfigSlot>& config_table() {
        1 << 20,
        {},
        false,
-       "Places in the files are multiples of it (collective, writers). 0: the file system's "
-       "block."},
+       "Fields of this size and more begin at its multiples in a shared file (collective, "
+       "writers). "
+       "0: the file system's block."},
       {"strategy.hints",
        BACKSTAY_SLOT(strategy.hints),
        0,

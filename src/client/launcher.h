@@ -11,9 +11,9 @@ extern "C" {
 /* Makes `message` what backstay_error_message() says in this thread. Returns `code`. */
 BACKSTAY_API int backstay_launcher_failed(int code, const char* message);
 
-/* MPI for ranks that write their versions together (src/strategy). Each returns NULL, or
- * why it failed, valid until the next call. `context` is the group's; one thread at a time. A rank
- * has one file open at most. */
+/* MPI for ranks that write their versions together (src/strategy). Those that return text return
+ * NULL, or why they failed, valid until the next call. `context` is the group's; one thread at a
+ * time. A rank has one file open at most. */
 typedef struct backstay_transport {
   /* Begins to send: `data` stays as it is until wait(). */
   const char* (*send)(void* context, int to, const void* data, size_t bytes);
@@ -26,8 +26,9 @@ typedef struct backstay_transport {
   const char* (*open)(void* context, int group, const char* path, const char* hints);
   /* The keys of those hints that MPI took no notice of for the open file, or "". */
   const char* (*ignored)(void* context, const char* hints);
-  /* One rank alone: the open file's blocks up to `bytes`. 0, or an errno; a file system that cannot
-   * reserve: 0. Some MPI-IO takes a write that a full disk has cut short for a whole one, or hangs.
+  /* One rank alone: the open file's blocks up to `bytes`. Returns 0 or an errno, and 0 if the file
+   * system cannot reserve. Some MPI-IO takes a write that a full disk has cut short for a whole
+   * one, or hangs.
    */
   int (*reserve)(void* context, uint64_t bytes);
   /* Collective over the file's ranks, like close(): `bytes` is a multiple of 4096 and may be 0. */

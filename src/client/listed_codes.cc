@@ -50,10 +50,8 @@ bool may_return(Call call, Code code) {
                        {C::state, C::config, C::agent_lost, C::protocol, C::busy, C::permission,
                         C::no_space, C::long_path, C::invalid, C::too_large, C::unsupported});
     case Call::init_group:
-      return is_one_of(
-          code, {C::state, C::config, C::agent_lost, C::protocol, C::busy, C::permission,
-                 C::no_space, C::long_path, C::invalid, C::too_large, C::null, C::port_in_use,
-                 C::unreachable, C::few_nodes, C::unsupported});
+      return may_return(Call::init, code) ||
+             is_one_of(code, {C::null, C::port_in_use, C::unreachable, C::few_nodes});
     case Call::protect:
     case Call::protect_array:
       return is_one_of(code, {C::state, C::null, C::invalid, C::duplicate, C::too_large});

@@ -10,8 +10,9 @@
 
 namespace backstay::strategy {
 
-// Collective. By rank on rank 0; the others get their own alone. By broadcasts without a transport.
-// Errors: those of Group::broadcast() and Transport.
+// Collective. Rank 0 gets the values of all ranks, by rank; others get their own value only.
+// Without a transport the values travel by broadcasts. Errors: those of Group::broadcast() and
+// Transport.
 template <typename Value>
 Result<std::vector<Value>> gather(const client::Group& group, const Transport* transport,
                                   const Value& mine) {

@@ -11,8 +11,11 @@
 
 namespace backstay::strategy {
 
-// Groups of `each` ranks; the last one may be smaller.
-constexpr int groups_of(int ranks, int each) { return (ranks + each - 1) / each; }
+// How many groups of `each` hold `all`; the last one may be smaller.
+template <typename Number>
+constexpr Number ceil_div(Number all, Number each) {
+  return (all + each - 1) / each;
+}
 
 // `count` things in order are shared out equally: shares differ by one at most. `shares`: at most
 // `count`.
@@ -25,11 +28,6 @@ constexpr int share_of(int which, int count, int shares) {
 
 constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) {
   return (bytes + to - 1) / to * to;
-}
-
-// Shares of `each` that hold `all`.
-constexpr std::uint64_t shares_of(std::uint64_t all, std::uint64_t each) {
-  return (all + each - 1) / each;
 }
 
 // By member of a group or a file, and by field of its objects.

@@ -18,11 +18,9 @@ struct Row {
   std::string_view name;
   bool groups;  // several ranks have one writer
   bool shares;  // writers may share a file
-  bool behind;  // those that do not write while the program computes
 };
-constexpr Row rows[] = {{"file_per_process", false, false, false},
-                        {"collective", false, true, false},
-                        {"writers", true, true, true}};
+constexpr Row rows[] = {
+    {"file_per_process", false, false}, {"collective", false, true}, {"writers", true, true}};
 
 Result<std::unique_ptr<Strategy>> make(const Ranks& ranks, const Row& row) {
   const Config::Strategy& config = ranks.job.config.strategy;
@@ -30,7 +28,7 @@ Result<std::unique_ptr<Strategy>> make(const Ranks& ranks, const Row& row) {
   const int each = row.groups ? static_cast<int>(std::min<std::uint64_t>(
                                     config.ranks_per_writer, static_cast<std::uint64_t>(all)))
                               : 1;
-  const auto writers = static_cast<std::uint32_t>(groups_of(all, each));
+  const auto writers = static_cast<std::uint32_t>(ceil_div(all, each));
   const std::uint32_t usual = row.shares && !row.groups ? 1 : writers;
   const std::uint32_t files = row.shares && config.files != 0 ? config.files : usual;
   if (files > writers) {
@@ -49,14 +47,14 @@ Result<std::unique_ptr<Strategy>> make(const Ranks& ranks, const Row& row) {
                     ranks.job.config.durable.dir));
   }
   if (!together) {
-    made = std::make_unique<OwnFiles>(ranks, each, row.behind);
+    made = std::make_unique<OwnFiles>(ranks, each, /*behind=*/row.groups);
   } else {
     made = std::make_unique<SharedFiles>(ranks, each, files);
   }
   return made;
 }
 
-// MPI aborts where a hint is longer; Open MPI takes the shortest ones.
+// MPI aborts the program if a hint is longer. These are the limits of Open MPI, the lowest.
 constexpr std::size_t hint_key_max = 35;
 constexpr std::size_t hint_value_max = 255;
 

@@ -10,7 +10,7 @@ namespace backstay::strategy {
 
 OwnFiles::OwnFiles(const Ranks& ranks, int each, bool behind)
     : ranks_(ranks),
-      files_(static_cast<std::uint32_t>(groups_of(ranks.group.ranks(), each))),
+      files_(static_cast<std::uint32_t>(ceil_div(ranks.group.ranks(), each))),
       behind_(behind),
       group_(ranks, each) {}
 

@@ -12,7 +12,7 @@ namespace backstay::strategy {
 
 class OwnFiles final : public Strategy {
  public:
-  // `each`: ranks a group. `behind`: write() returns once the writers hold all bytes.
+  // `each`: ranks a group. `behind`: write() returns once this rank's bytes were received.
   OwnFiles(const Ranks& ranks, int each, bool behind);
   std::uint32_t files() const override { return files_; }
   Status write(const NewVersion& version, client::Snapshot& snapshot, RankReport& report) override;

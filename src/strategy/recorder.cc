@@ -18,8 +18,9 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 constexpr nanoseconds shortest_pause = milliseconds(2);
 constexpr nanoseconds longest_pause = milliseconds(1000);
-constexpr int share_of_time =
-    8;  // the version is recorded late by this part of its writing at most
+// The thread looks again after this part of the time that has passed, so it records a version at
+// most that much late.
+constexpr int share_of_time = 8;
 }  // namespace
 
 Recorder::Recorder(Directory& directory, format::CommitRecord record,
@@ -61,7 +62,9 @@ void Recorder::run() {
     });
     if (!looked.ok()) outcome = looked;
     if (!outcome && last) outcome = Error(Code::state, "a part of it was never finished");
-    if (outcome && !outcome->ok()) tell_failure(outcome->error());
+    if (outcome && !outcome->ok() && !directory_.given_up(record_.version)) {
+      tell_failure(outcome->error());
+    }
     lock.lock();
     outcome_ = std::move(outcome);
     const nanoseconds passed(clock.monotonic_ns() - began);

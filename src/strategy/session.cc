@@ -119,7 +119,7 @@ Status FileSession::take_version() {
   return {};
 }
 
-// Rank 0: the thread that records it runs before any rank writes.
+// Rank 0 starts the thread that records the version before any rank writes.
 Status FileSession::begin(VersionNumber version, std::uint64_t captured_ns) {
   events_.append("capture_begin", {{"version", version}});
   BACKSTAY_TRY(directory_->begin(version));
@@ -137,17 +137,17 @@ Status FileSession::begin(VersionNumber version, std::uint64_t captured_ns) {
   return {};
 }
 
-// Collective: how the last version ended. It may have ended long ago.
+// Collective. Waits for the last version and tells how it ended.
 Status FileSession::settle() {
   if (!pending_) return {};
   Pending pending = *std::exchange(pending_, std::nullopt);
   Status outcome = pending.written;
-  if (outcome.ok()) outcome = strategy_->settle(pending.report);
-  const Status recorded =
-      group_.agree(recorder_ == nullptr ? pending.written : recorder_->finish());
+  if (outcome.ok() && strategy_->writes_behind()) outcome = strategy_->settle(pending.report);
+  Status recorded;
+  if (first()) recorded = recorder_ == nullptr ? pending.written : recorder_->finish();
+  recorded = group_.agree(recorded);
   recorder_.reset();
-  keep(outcome, recorded);
-  if (recorded.ok()) outcome = {};
+  if (recorded.ok() || outcome.ok()) outcome = recorded;  // the record is the truth
   const VersionNumber version = pending.version;
   const auto reports = gather(group_, ranks_.transport, pending.report);
   if (outcome.ok()) version_ = version;
@@ -173,13 +173,16 @@ Status FileSession::settle_tell() {
 
 // --- questions -----------------------------------------------------------------------------------
 
+bool FileSession::comes(VersionNumber version, const Result<format::CommitRecord>& record) const {
+  return pending_ && pending_->version == version && !record.ok() &&
+         record.error().code() == Code::not_found;
+}
+
 Status FileSession::test(VersionNumber version, Level& level) {
   level = Level::none;
   const auto record = good_record(*directory_, version);
   if (record.ok()) level = Level::durable;
-  const bool comes = pending_ && pending_->version == version && !record.ok() &&
-                     record.error().code() == Code::not_found;
-  if (!comes) return record.ok() ? Status() : Status(record.error());
+  if (!comes(version, record)) return record.ok() ? Status() : Status(record.error());
   BACKSTAY_TRY(strategy_->so_far());
   if (const auto why = directory_->given_up(version)) return *why;
   return recorder_ == nullptr ? Status() : recorder_->so_far();
@@ -205,7 +208,7 @@ Status FileSession::wait(VersionNumber version, Level level, double timeout_s) {
 Status FileSession::read_region(VersionNumber version, const std::string& name, void* data,
                                 std::size_t bytes) {
   auto record = good_record(*directory_, version);
-  if (!record.ok() && pending_ && pending_->version == version) {
+  if (comes(version, record)) {
     return Error(
         record.error().code(),
         fmt::format("version {} is on its way: backstay_wait() for durable first", version));
@@ -218,7 +221,7 @@ Status FileSession::read_region(VersionNumber version, const std::string& name, 
 Status FileSession::finish() {
   const Status settled = settle();
   events_.append("run_end", {{"how", stop_requested() ? "stopped" : "finished"}});
-  return group_.agree(settled);
+  return settled;
 }
 
 }  // namespace backstay::strategy

@@ -2,10 +2,10 @@
 // it back, inside of the program's calls (docs/format/durable.md, "Versions that the ranks write").
 //
 // checkpoint() returns once the version is durable, or does not exist, on all ranks alike; with
-// writers that write on behind it, once they hold all bytes. Then the version has no level until it
-// is durable, as a dead writer takes its group's bytes along; wait(), finish() and the next
-// checkpoint tell how it ended. Routed files and streams need an agent. Threads and errors: as of
-// client/program_session.h.
+// writers that write on behind it, on each rank once its own bytes were received. Then the version
+// has no level until it is durable, as a dead writer takes its group's bytes along; wait(),
+// finish() and the next checkpoint tell how it ended. Routed files and streams need an agent.
+// Threads and errors: as of client/program_session.h.
 #pragma once
 
 #include <memory>
@@ -71,6 +71,7 @@ class FileSession final : public client::ProgramSession {
   Status take_version();
   Status begin(VersionNumber version, std::uint64_t captured_ns);
   void tell_rest(const char* what, const Status& removed) const;
+  bool comes(VersionNumber version, const Result<format::CommitRecord>& record) const;
   Status settle();
   Status settle_tell();
 
@@ -84,7 +85,7 @@ class FileSession final : public client::ProgramSession {
   const std::optional<Transport> transport_;
   const Ranks ranks_;
   std::unique_ptr<Strategy> strategy_;
-  // A version whose end is not known yet. The recorder is rank 0's, and ends first.
+  // A version whose end is not known yet. Rank 0 has a recorder, which ends before the strategy.
   struct Pending {
     VersionNumber version;
     RankReport report;

@@ -24,20 +24,16 @@ std::uint64_t align_of(const Config& config) {
   return round_up(std::max<std::uint64_t>(align, 1), format::segment_alignment);
 }
 
-std::size_t pieces_of_buffer(const Config& config) {
-  return std::max(config.strategy.buffer_mib / config.pool.buffer_mib, 1U);
-}
-
 }  // namespace
 
 SharedFiles::SharedFiles(const Ranks& ranks, int each, std::uint32_t files)
     : ranks_(ranks),
       files_(files),
       align_(align_of(ranks.job.config)),
-      round_pieces_(pieces_of_buffer(ranks.job.config)),
+      round_pieces_(pieces_of_buffers(ranks.job.config)),
       group_(ranks, each) {
   if (!group_.writes()) return;
-  const int groups = groups_of(ranks.group.ranks(), each);
+  const int groups = ceil_div(ranks.group.ranks(), each);
   file_ = share_of(group_.number(), groups, static_cast<int>(files));
   const int end = first_of_share(file_ + 1, groups, static_cast<int>(files));
   for (int group = first_of_share(file_, groups, static_cast<int>(files)); group < end; ++group) {
@@ -101,7 +97,7 @@ std::string SharedFiles::path_of(const NewVersion& version) const {
          format::segment_name(folder, static_cast<NodeId>(std::max(file_, 0)));
 }
 
-// Rounds first, then each field's bytes in the file.
+// The number of rounds, then the bytes of each field in the file.
 std::vector<std::uint64_t> SharedFiles::needs_of(const BytesOfFields& shapes) const {
   const std::uint64_t piece = piece_bytes_of(ranks_.job.config);
   std::vector<std::uint64_t> needs(1 + most_fields(shapes));
@@ -110,15 +106,15 @@ std::vector<std::uint64_t> SharedFiles::needs_of(const BytesOfFields& shapes) co
     for (const auto& shape : shapes) {
       if (field >= shape.size()) continue;
       needs[1 + field] += format::slot_bytes(shape[field]);
-      pieces += shares_of(shape[field], piece);
+      pieces += ceil_div(shape[field], piece);
     }
-    needs[0] += shares_of(pieces, round_pieces_);
+    needs[0] += ceil_div(pieces, round_pieces_);
   }
   return needs;
 }
 
-// The file's first writer answers each with the number of rounds, the file's end, and its places;
-// with no round where the disk has no room.
+// The file's first writer sends each writer the number of rounds, the file's end and that writer's
+// places. The number is 0 if the disk has no room.
 Status SharedFiles::lay_out(const client::Snapshot& snapshot, Version& version) const {
   const Transport& transport = *ranks_.transport;
   BACKSTAY_ASSIGN(version.shapes, group_.take_shapes(snapshot));
@@ -180,13 +176,15 @@ Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version) {
     ++rounds;
   };
   const auto take = [&](const Chunk& chunk, const Fill& fill) -> Status {
-    const auto sum = fill(buffer_->span().subspan(used, chunk.length));
+    const auto slot = buffer_->span().subspan(used, format::slot_bytes(chunk.length));
+    std::ranges::fill(slot.subspan(chunk.length), std::byte{0});
+    const auto sum = fill(slot.first(chunk.length));
     version.chunks.push_back({.object = chunk.rank,
                               .length = chunk.length,
                               .object_offset = chunk.object_offset,
                               .segment_offset = offset + used,
                               .checksum = sum.ok() ? *sum : 0});
-    used += format::slot_bytes(chunk.length);
+    used += slot.size();
     if (++pieces == round_pieces_) write();
     return sum.ok() ? Status() : Status(sum.error());
   };
@@ -195,7 +193,7 @@ Status SharedFiles::write_fields(client::Snapshot& snapshot, Version& version) {
     keep(status, group_.take_field(snapshot, version.shapes, field, take));
     if (pieces != 0) write();
   }
-  while (rounds < version.rounds) write();  // with the file's other writers
+  while (rounds < version.rounds) write();  // each writer of the file makes as many calls
   return status;
 }
 

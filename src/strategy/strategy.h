@@ -1,6 +1,7 @@
 // A way in which the ranks of a job write the parts of a version (paper 004, section IV).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -34,7 +35,8 @@ class Strategy {
   virtual std::uint32_t files() const = 0;
 
   // Collective: all parts of a version. On return every part is safe, or the outcome is an error,
-  // the same on all ranks; then no rank writes any more. `report` gets this rank's part in it.
+  // the same on all ranks; then no rank writes any more. With writes_behind() settle() has the
+  // outcome. `report` gets this rank's part in it.
   virtual Status write(const NewVersion& version, client::Snapshot& snapshot,
                        RankReport& report) = 0;
 
@@ -57,6 +59,11 @@ inline void keep(Status& first, const Status& next) {
 
 // A piece of an object becomes one chunk.
 inline std::uint32_t piece_bytes_of(const Config& config) { return config.pool.buffer_mib << 20; }
+
+// Pieces that the buffers of a rank hold: one is filled while another is written or sent.
+inline std::size_t pieces_of_buffers(const Config& config) {
+  return std::max(config.strategy.buffer_mib / config.pool.buffer_mib, 2U);
+}
 
 // As a part's writer and manifest want it.
 inline store::VersionInfo info_of(const Ranks& ranks, const NewVersion& version, int part,

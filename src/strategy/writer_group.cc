@@ -15,15 +15,13 @@ namespace {
 // Goes before each piece that a worker sends.
 struct Head {
   std::uint64_t sum = 0;
-  Code code = Code::ok;  // why the worker could not read the piece
+  bool was_read = true;  // else the worker tells why
 };
 
 }  // namespace
 
-// One is filled while the others are written or sent.
 Buffers::Buffers(const Config& config) {
-  const std::uint64_t wanted = config.strategy.buffer_mib / config.pool.buffer_mib;
-  const auto count = std::max<std::uint64_t>(wanted, 2);
+  const std::size_t count = pieces_of_buffers(config);
   all_.reserve(count);
   while (all_.size() < count) all_.emplace_back(piece_bytes_of(config));
 }
@@ -59,7 +57,7 @@ Status WriterGroup::send(client::Snapshot& snapshot, RankReport& report) {
       const auto piece = memory.first(std::min<std::uint64_t>(bytes - at, memory.size()));
       const auto sum = snapshot.read_next(piece);
       if (!sum.ok()) keep(mine, sum.error());
-      heads.push_back(sum.ok() ? Head{.sum = *sum} : Head{.code = sum.error().code()});
+      heads.push_back(sum.ok() ? Head{.sum = *sum} : Head{.was_read = false});
       BACKSTAY_TRY(transport.send(first_, std::as_bytes(std::span(&heads.back(), 1))));
       BACKSTAY_TRY(transport.send(first_, piece));
       at += piece.size();
@@ -96,8 +94,8 @@ Status WriterGroup::take_field(client::Snapshot& snapshot, const BytesOfFields& 
       Head head;
       BACKSTAY_TRY(ranks_.transport->receive(rank, std::as_writable_bytes(std::span(&head, 1))));
       BACKSTAY_TRY(ranks_.transport->receive(rank, memory));
-      if (head.code == Code::ok) return head.sum;
-      return Error(head.code, fmt::format("rank {} could not read its regions", rank));
+      if (head.was_read) return head.sum;
+      return Error(Code::rank_lost, fmt::format("rank {} could not read its regions", rank));
     };
     std::uint64_t begin = 0;  // of the field in its object
     for (std::size_t i = 0; i < field; ++i) begin += shape[i];

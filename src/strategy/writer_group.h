@@ -52,7 +52,7 @@ class WriterGroup {
 
   // The writer's side: the bytes of all members' fields, by member; its own come first.
   Result<BytesOfFields> take_shapes(const client::Snapshot& snapshot) const;
-  // All pieces of one field, member by member. An error does not end it: the workers count on it.
+  // All pieces of one field, the workers' first. An error does not end it: the workers count on it.
   Status take_field(client::Snapshot& snapshot, const BytesOfFields& shapes, std::size_t field,
                     const TakePiece& take) const;
 

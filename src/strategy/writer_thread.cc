@@ -80,8 +80,14 @@ void WriterThread::run(const store::VersionInfo& info) {
   Status status = attempt([&] { return part.open(0); });
   const std::uint64_t opened = clock.monotonic_ns();
   if (!status.ok()) part.fail(status.error());
-  keep(status, attempt([&] { return write_all(part); }));
-  while (const auto piece = next()) take_back(piece->buffer);  // where that was not all
+  keep(status, attempt([&] {
+         write_all(part);
+         return Status();
+       }));
+  while (part.in_flight() > 0) reap(part, /*wait=*/true);
+  while (const auto piece = next()) take_back(piece->buffer);  // write_all() took all or threw
+  if (status.ok() && part.error()) status = *part.error();
+  keep(status, *ended_);
   const std::uint64_t written = clock.monotonic_ns();
   if (status.ok()) {
     status = attempt([&] {
@@ -92,9 +98,8 @@ void WriterThread::run(const store::VersionInfo& info) {
   report_.open_ns = opened - began;
   report_.write_ns = written - opened;
   report_.close_ns = clock.monotonic_ns() - written;
-  if (!status.ok()) {
+  if (!status.ok() && !ranks_.directory.has_part(info.version, info.node)) {
     (void)attempt([&]() -> Status {
-      while (part.in_flight() > 0) (void)part.reap(/*wait=*/true);
       (void)part.remove();  // a full disk has room for the mark
       return store::set_aside(ranks_.directory.tier(), ranks_.directory.job(), info.version,
                               status.error().message());
@@ -105,7 +110,7 @@ void WriterThread::run(const store::VersionInfo& info) {
 }
 
 // Takes every piece, also where the part has failed.
-Status WriterThread::write_all(store::PartWriter& part) {
+void WriterThread::write_all(store::PartWriter& part) {
   while (const auto piece = next()) {
     while (!part.error() && part.full()) reap(part, /*wait=*/true);
     if (part.error()) {
@@ -116,9 +121,6 @@ Status WriterThread::write_all(store::PartWriter& part) {
     }
     while (is_hungry() && part.in_flight() > 0) reap(part, /*wait=*/true);
   }
-  while (part.in_flight() > 0) reap(part, /*wait=*/true);
-  if (part.error()) return *part.error();
-  return *ended_;
 }
 
 // No piece can come before a buffer is free.

@@ -4,10 +4,11 @@
 // One version at a time: begin(), expect(), take() for each piece, end() in any case; then the part
 // is finished, and wait() waits for that. A part that failed takes no more bytes: buffers come back
 // unwritten, so that take() does not wait for room that never comes. A failure is also marked in
-// the version's folder, for those who wait for the version.
+// the version's folder, for those who wait for the version; not once the manifest is there, as the
+// version may be recorded then.
 //
-// It writes once all buffers are full or all pieces were taken: before, it would only hold up the
-// ranks that hand over.
+// The thread begins to write when all buffers are full or all pieces were taken. An earlier start
+// would hold up the ranks that hand over.
 #pragma once
 
 #include <condition_variable>
@@ -38,7 +39,7 @@ class WriterThread {
   // All pieces were taken; or they are not what they should be.
   void end(const Status& taken);
 
-  // `report` gets what the part holds, and times.
+  // `report` gets the times.
   Status wait(RankReport& report);
   // The same without waiting: ok also of one that is on its way.
   Status so_far();
@@ -49,7 +50,7 @@ class WriterThread {
     store::NewChunk chunk;
   };
   void run(const store::VersionInfo& info);
-  Status write_all(store::PartWriter& part);
+  void write_all(store::PartWriter& part);
   bool is_hungry();
   std::optional<Filled> next();
   void take_back(std::size_t buffer);

@@ -9,14 +9,12 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
-#include <regex>
-#include <set>
 
 #include "backstay/backstay.h"
 #include "client/listed_codes.h"
 #include "fake_agent.h"
+#include "listed_in_header.h"
 #include "world.h"
 
 namespace {
@@ -36,52 +34,6 @@ extern "C" int posix_fallocate(int fd, off_t, off_t bytes) {
 
 namespace backstay::client::test {
 namespace {
-
-using Codes = std::set<int>;
-using Listed = std::map<std::string, Codes>;
-
-// --- what the header says ------------------------------------------------------------------------
-
-std::vector<std::smatch> matches(const std::string& text, const std::regex& what) {
-  return {std::sregex_iterator(text.begin(), text.end(), what), std::sregex_iterator()};
-}
-
-std::map<std::string, int> numbers(const std::string& header) {
-  std::map<std::string, int> all;
-  for (const auto& one : matches(header, std::regex("BACKSTAY_(E[A-Z]+) = (\\d+)")))
-    all[one[1]] = std::stoi(one[2]);
-  return all;
-}
-
-Codes codes_in(const std::string& text, const Listed& before,
-               const std::map<std::string, int>& numbers) {
-  Codes codes;
-  for (const auto& one : matches(text, std::regex("\\bE[A-Z]+\\b"))) {
-    const auto number = numbers.find(one.str());
-    if (number != numbers.end()) codes.insert(number->second);
-  }
-  for (const auto& other : matches(text, std::regex("as (backstay_\\w+)"))) {
-    const Codes& more = before.at(other[1]);
-    codes.insert(more.begin(), more.end());
-  }
-  return codes;
-}
-
-Listed listed_in_the_header() {
-  std::ifstream file(BACKSTAY_HEADER);
-  const std::string header((std::istreambuf_iterator<char>(file)), {});
-  const auto known = numbers(header);
-  Listed listed;
-  for (const auto& function :
-       matches(header, std::regex("\\nBACKSTAY_API int (backstay_\\w+)\\("))) {
-    const auto at = static_cast<std::size_t>(function.position());
-    const std::string comment = header.substr(header.rfind("/*", at), at - header.rfind("/*", at));
-    const auto errors = comment.find("Errors:");
-    if (errors != std::string::npos)
-      listed[function[1]] = codes_in(comment.substr(errors), listed, known);
-  }
-  return listed;
-}
 
 // --- a program and its agent ---------------------------------------------------------------------
 
@@ -196,7 +148,24 @@ void add_without_agent(Rows& rows, const std::string& function, Call call) {
                       durable)});
 }
 
+// The ranks write by themselves, and have no MPI.
+class WithoutAgent {
+ public:
+  explicit WithoutAgent(const std::string& strategy) {
+    std::ofstream(world_.config(), std::ios::app)
+        << "[durable]\ndir = \"" << shared_.folder() << "\"\n[strategy]\nname = \"" << strategy
+        << "\"\n";
+  }
+  std::string config() const { return world_.config(); }
+
+ private:
+  World world_;
+  World shared_;
+};
+
 void add_init(Rows& rows, const std::string& function, const Init& init) {
+  rows.push_back({function, BACKSTAY_EUNSUPPORTED,
+                  [=] { return init(WithoutAgent("writers").config().c_str()); }});
   rows.push_back({function, BACKSTAY_ESTATE, [=] { return twice(init); }});
   rows.push_back({function, BACKSTAY_ECONFIG, [=] { return init("/nonexistent/backstay.toml"); }});
   rows.push_back({function, BACKSTAY_EAGENT, [=] { return without_agent(init); }});
@@ -216,8 +185,7 @@ void add_init_group(Rows& rows) {
                     group.rank = -1;
                     return backstay_init_group(&group, nullptr);
                   }});
-  for (const int code :
-       {BACKSTAY_EPORT, BACKSTAY_EUNREACHABLE, BACKSTAY_EFEWNODES, BACKSTAY_EUNSUPPORTED})
+  for (const int code : {BACKSTAY_EPORT, BACKSTAY_EUNREACHABLE, BACKSTAY_EFEWNODES})
     rows.push_back({name, code, [=] { return refused_by_the_agent(init_group, code); }});
 }
 
@@ -397,6 +365,13 @@ void add_route_file(Rows& rows) {
   rows.push_back(
       {name, BACKSTAY_ENULL, in_a_program([=](Program&) { return route(nullptr, 4096); })});
   rows.push_back({name, BACKSTAY_ETOOLARGE, in_a_program([=](Program&) { return route("a", 5); })});
+  rows.push_back({name, BACKSTAY_EUNSUPPORTED, [=] {
+                    const WithoutAgent job("file_per_process");
+                    if (backstay_init(job.config().c_str()) != BACKSTAY_OK) return -1;
+                    const int code = route("a", 4096);
+                    (void)backstay_finalize();
+                    return code;
+                  }});
   const std::map<int, int> failures{{BACKSTAY_ECONFIG, ENOTDIR},
                                     {BACKSTAY_EPERMISSION, EACCES},
                                     {BACKSTAY_ENOSPACE, ENOSPC},

@@ -4,6 +4,8 @@
 #include <fstream>
 
 #include "client/stream_session.h"
+#include "format/manifest.h"
+#include "format/segment.h"
 #include "job.h"
 #include "store/job_lock.h"
 
@@ -11,6 +13,11 @@ namespace backstay::strategy::test {
 namespace {
 
 using testing::HasSubstr;
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 class EachWay : public testing::TestWithParam<const char*> {
  protected:
@@ -46,6 +53,27 @@ TEST_P(EachWay, WritesMoreThanItsBuffersHold) {
   job.elements = 4'200'001;
   ASSERT_TRUE(job.save(3, 1).ok());
   for (const int ranks : {3, 2}) EXPECT_EQ(*job.restart(ranks), 1U) << ranks;
+}
+
+// Nothing of another round, or of the program's memory, gets into the file.
+TEST_P(EachWay, EndsSlotsWithZeros) {
+  job.elements = 4'200'001;
+  ASSERT_TRUE(job.save(3, 1).ok());
+  int chunks = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(job.version(1))) {
+    if (entry.path().extension() != ".manifest") continue;
+    const std::string bytes = content_of(entry.path());
+    const auto manifest = format::decode_manifest(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(manifest.ok());
+    const std::string segment =
+        content_of(std::filesystem::path(entry).replace_extension("segment"));
+    for (const format::ChunkEntry& chunk : manifest->chunks) {
+      const std::size_t rest = format::slot_bytes(chunk.length) - chunk.length;
+      EXPECT_EQ(segment.substr(chunk.segment_offset + chunk.length, rest), std::string(rest, '\0'));
+      ++chunks;
+    }
+  }
+  EXPECT_GT(chunks, 3);
 }
 
 TEST(FilePerProcess, HasAPartForEachRank) {

@@ -149,7 +149,9 @@ const char* open(void* context, int group, const char* path, const char* hints) 
 int reserve(void* context, uint64_t bytes) {
   const int fd = ::open(of(context).path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return errno;
-  const int failed = ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  int failed = 0;
+  do failed = ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  while (failed == EINTR);
   ::close(fd);
   return failed == EOPNOTSUPP || failed == ENOSYS ? 0 : failed;
 }
