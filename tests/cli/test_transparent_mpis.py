@@ -165,7 +165,7 @@ SHARES = """
 import mmap, time
 with open("shared", "r+b") as file:
     memory = mmap.mmap(file.fileno(), 4096)
-for step in range(60):
+for step in range(100):
     memory[0] = step
     time.sleep(0.05)
 print("done")
@@ -193,8 +193,9 @@ def shared_memory(folder):
 @pytest.mark.parametrize("make", [unknown_mpi, shared_memory])
 def test_ranks_that_share_what_no_image_holds_run_unsaved(world, make):
     words, why = make(world.folder)
+    # A version of the time before the program shares anything would be right: it starts within 2 s.
     running = start(world, list(map(str, line(HERE[0], 2, *words))), "--job", "app", "--interval",
-                    0.2)
+                    2)
     out, told = running.communicate(timeout=100)
     assert (running.returncode, out.count("done")) == (0, 2), told
     assert why in told, told
