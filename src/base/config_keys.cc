@@ -107,8 +107,7 @@ const std::vector<ConfigSlot>& config_table() {
        {},
        false,
        "Memory in MiB of each rank, through which its bytes go to the file or to the writer; at "
-       "least "
-       "two of pool.buffer_mib."},
+       "least two of pool.buffer_mib."},
       {"strategy.align_kib",
        BACKSTAY_SLOT(strategy.align_kib),
        0,
@@ -116,8 +115,7 @@ const std::vector<ConfigSlot>& config_table() {
        {},
        false,
        "Fields of this size and more begin at its multiples in a shared file (collective, "
-       "writers). "
-       "0: the file system's block."},
+       "writers). 0: the file system's block."},
       {"strategy.hints",
        BACKSTAY_SLOT(strategy.hints),
        0,

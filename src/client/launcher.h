@@ -26,10 +26,8 @@ typedef struct backstay_transport {
   const char* (*open)(void* context, int group, const char* path, const char* hints);
   /* The keys of those hints that MPI took no notice of for the open file, or "". */
   const char* (*ignored)(void* context, const char* hints);
-  /* One rank alone: the open file's blocks up to `bytes`. Returns 0 or an errno, and 0 if the file
-   * system cannot reserve. Some MPI-IO takes a write that a full disk has cut short for a whole
-   * one, or hangs.
-   */
+  /* One rank alone reserves the open file's blocks up to `bytes`. Returns 0 or an errno, and 0 if
+   * the file system cannot reserve. Some MPI-IO takes a write for whole that a full disk cut. */
   int (*reserve)(void* context, uint64_t bytes);
   /* Collective over the file's ranks, like close(): `bytes` is a multiple of 4096 and may be 0. */
   const char* (*write)(void* context, uint64_t offset, const void* data, uint64_t bytes);

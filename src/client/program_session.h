@@ -1,5 +1,5 @@
-// A program's session. The functions of backstay.h call it. A session with
-// agents is session.h; one without agents is in src/strategy.
+// A program's session. The functions of backstay.h call it. A session with agents is session.h; one
+// without agents is in src/strategy.
 //
 // One thread at a time, guarded by api.cc. Functions marked collective block until all ranks have
 // called them and return the same code on all of them. Errors are those of backstay.h.

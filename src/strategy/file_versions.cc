@@ -131,7 +131,7 @@ client::RestoreOutcome FileVersions::restore(client::ObjectTarget& target, Versi
   std::optional<FileObjects> objects;
   const Status verified = attempt([&]() -> Status {
     auto record = good_record(directory_, version, run);
-    // Rank 0 has just seen it, so this host's view is late.
+    // Rank 0 has just seen it, so this host sees the directory late.
     if (!record.ok()) return Error(Code::io, record.error().message());
     objects.emplace(directory_.tier(), std::move(*record));
     return restoring.verify(*objects, static_cast<Rank>(group_.rank()));
