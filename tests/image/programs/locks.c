@@ -2,6 +2,7 @@
 // can unlock them, and threads that wait for them get them.
 #include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "program.h"
 
@@ -36,14 +37,29 @@ static void use(int number) {
   lock(mutex);
 }
 
+// Zero, at an address whose upper half is the id of this thread. The window of Backstay and places
+// near other programs' usual ones stay free.
+static unsigned* place_like_id(void) {
+  const int tid = gettid();
+  const int is_place = tid < 0x4a00 || (tid > 0x5000 && tid < 0x7000);
+  void* place = is_place ? (void*)((uintptr_t)tid << 32) : NULL;
+  place = mmap(place, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  need(place != MAP_FAILED, "mmap");
+  return place;
+}
+
 static void* take(void* argument) {
   pthread_mutex_t* mutex = argument;
+  unsigned* count = place_like_id();
   for (int i = 0; i < STEPS; ++i) {
     lock(mutex);
-    ++taken[mutex - wanted];
+    ++*count;
     rest();
     need(pthread_mutex_unlock(mutex) == 0, "unlock");
   }
+  lock(mutex);
+  taken[mutex - wanted] += *count;
+  need(pthread_mutex_unlock(mutex) == 0, "unlock");
   return argument;
 }
 

@@ -110,9 +110,15 @@ bool may_be_lock(const Tables& tables, uint64_t at) {
          end_of(*run) - at >= lock_bytes && may_hold_locks(area_of(tables.areas, *run));
 }
 
+bool is_address(const Tables& tables, uint64_t value) {
+  const auto ends_before = [&](const Area& area) { return area.end <= value; };
+  const Area* area = find_first(tables.areas, ends_before);
+  return area != tables.areas.end() && area->start <= value;
+}
+
 // A thread that was stopped while it takes or gives back a lock has the address in a register.
 // While it waits in the kernel, libc has the thread's id at hand: in another register, or on the
-// stack.
+// stack, beside addresses whose halves may be the same number.
 void renew_under_way(const Tables& tables, const Thread& thread) {
   uint64_t(&registers)[registers_count] = reinterpret_cast<Context*>(thread.frame)->registers;
   bool waits = false;
@@ -125,9 +131,13 @@ void renew_under_way(const Tables& tables, const Thread& thread) {
   for (uint64_t& one : registers) {
     if (one == thread.tid) one = ids.renewed(thread.tid);
   }
-  auto* const stack = reinterpret_cast<uint32_t*>(registers[reg_rsp]);
-  for (int i = 0; i < 32; ++i) {
-    if (stack[i] == thread.tid) stack[i] = ids.renewed(thread.tid);
+  auto* const stack = reinterpret_cast<uint64_t*>(registers[reg_rsp]);
+  for (uint64_t* at = stack; at < stack + 16; ++at) {
+    if (is_address(tables, *at)) continue;
+    auto* const halves = reinterpret_cast<uint32_t*>(at);
+    for (int i = 0; i < 2; ++i) {
+      if (halves[i] == thread.tid) halves[i] = ids.renewed(thread.tid);
+    }
   }
 }
 
