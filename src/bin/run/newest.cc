@@ -91,10 +91,11 @@ std::string refusal_since(const Config& config, const std::string& job, std::uin
 }
 
 Newest newest_version(const Config& config, const std::string& job, const RunHosts* hosts) {
-  Newest newest = newest_in(config, config.storage.dir, job, "on the disk");
+  // The agent first: a version leaves its memory for the disk, never the other way.
+  Newest newest = newest_in_memory(config, job);
+  take(newest, newest_in(config, config.storage.dir, job, "on the disk"));
   if (!config.durable.dir.empty())
     take(newest, newest_in(config, config.durable.dir, job, "in the durable directory"));
-  take(newest, newest_in_memory(config, job));
   if (hosts == nullptr) return newest;
   for (const std::string& listing :
        hosts->ask({"ls", job, "--json", "--dir", config.storage.dir}, hosts_asked))
