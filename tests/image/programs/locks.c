@@ -7,8 +7,9 @@
 #include "program.h"
 
 #define KINDS 24
-static pthread_mutex_t all[KINDS], wanted[4], left_behind;
+static pthread_mutex_t all[KINDS], wanted[4], hurried[2], left_behind;
 static unsigned taken[4];
+static int over;
 
 static void make(pthread_mutex_t* mutex, int type, int robust, int protocol, int shared) {
   pthread_mutexattr_t kind;
@@ -63,6 +64,16 @@ static void* take(void* argument) {
   return argument;
 }
 
+// A cut mostly comes while it takes or gives the lock back.
+static void* hurry(void* argument) {
+  pthread_mutex_t* mutex = argument;
+  while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+    lock(mutex);
+    need(pthread_mutex_unlock(mutex) == 0, "unlock in a hurry");
+  }
+  return argument;
+}
+
 static void* end_with_it(void* mutex) {
   lock(mutex);
   return mutex;
@@ -74,7 +85,7 @@ static void* try_all(void* argument) {
 }
 
 int main(void) {
-  pthread_t threads[8], other;
+  pthread_t threads[8], hurries[4], other;
   for (int i = 0; i < KINDS; ++i) {
     make(&all[i], i % 3, i / 3 & 1, i / 6 & 1 ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE, i / 12);
     lock(&all[i]);
@@ -87,6 +98,10 @@ int main(void) {
   pthread_join(other, NULL);
   need(pthread_mutex_lock(&left_behind) == EOWNERDEAD, "its owner has ended");
   for (int i = 0; i < 8; ++i) pthread_create(&threads[i], NULL, take, &wanted[i % 4]);
+  for (int i = 0; i < 2; ++i) {
+    make(&hurried[i], PTHREAD_MUTEX_NORMAL, i, i ? PTHREAD_PRIO_NONE : PTHREAD_PRIO_INHERIT, 0);
+  }
+  for (int i = 0; i < 4; ++i) pthread_create(&hurries[i], NULL, hurry, &hurried[i % 2]);
   for (int step = 0; step < STEPS; ++step) {
     for (int i = 0; i < KINDS; ++i) use(i);
     pthread_create(&other, NULL, try_all, NULL);
@@ -95,6 +110,8 @@ int main(void) {
     rest();
   }
   for (int i = 0; i < 8; ++i) pthread_join(threads[i], NULL);
+  __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < 4; ++i) pthread_join(hurries[i], NULL);
   need(pthread_mutex_consistent(&left_behind) == 0, "it becomes consistent");
   need(pthread_mutex_unlock(&left_behind) == 0, "and is unlocked");
   for (int i = 0; i < 4; ++i) printf("taken %u\n", taken[i]);

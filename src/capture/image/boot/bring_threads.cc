@@ -19,7 +19,8 @@ namespace {
 constexpr uint64_t stack_bytes = 16 << 10;
 constexpr uint32_t rseq_signature = 0x53053053;
 constexpr uint64_t lock_bytes = 40;
-constexpr uint32_t once_done = 2;  // of pthread_once
+constexpr uint32_t once_done = 2;             // of pthread_once
+constexpr uint32_t has_waiters = 0x80000000;  // FUTEX_WAITERS
 
 NewIds ids;
 const Tables* image = nullptr;
@@ -110,45 +111,75 @@ bool may_be_lock(const Tables& tables, uint64_t at) {
          end_of(*run) - at >= lock_bytes && may_hold_locks(area_of(tables.areas, *run));
 }
 
-bool is_address(const Tables& tables, uint64_t value) {
+// Null: none is there.
+const Area* area_at(const Tables& tables, uint64_t value) {
   const auto ends_before = [&](const Area& area) { return area.end <= value; };
   const Area* area = find_first(tables.areas, ends_before);
-  return area != tables.areas.end() && area->start <= value;
+  return area != tables.areas.end() && area->start <= value ? area : nullptr;
+}
+bool is_address(const Tables& tables, uint64_t value) { return area_at(tables, value) != nullptr; }
+
+bool is_of_libc(const char* path) {
+  const char* name = last_part(path);
+  return begins_with(name, "libc.so") || begins_with(name, "libc-") || begins_with(name, "librt");
+}
+
+// Before glibc 2.34 locks have a library of their own.
+bool is_of_locks(const Tables& tables, uint64_t instruction) {
+  const Area* area = area_at(tables, instruction);
+  if (area == nullptr || area->file == no_index) return false;
+  const char* path = tables.text(tables.files[area->file].path);
+  return is_of_libc(path) || begins_with(last_part(path), "libpthread");
+}
+
+uint64_t (&registers_of(const Thread& thread))[registers_count] {
+  return reinterpret_cast<Context*>(thread.frame)->registers;
 }
 
 // A thread that was stopped while it takes or gives back a lock has the address in a register.
-// While it waits in the kernel, libc has the thread's id at hand: in another register, or on the
-// stack, beside addresses whose halves may be the same number.
-void renew_under_way(const Tables& tables, const Thread& thread) {
-  uint64_t(&registers)[registers_count] = reinterpret_cast<Context*>(thread.frame)->registers;
-  bool waits = false;
-  for (uint32_t i = 0; i < registers_count; ++i) {
-    if (!may_be_lock(tables, registers[i])) continue;
-    const bool knows = renew_lock_under_way(registers[i], thread.tid, ids);
-    waits = waits || (knows && i == reg_rdi && is_at_call(registers[reg_rip]));
+template <typename Function>
+bool any_lock_at_hand(const Tables& tables, const Thread& thread, Function function) {
+  bool any = false;
+  for (const uint64_t& one : registers_of(thread)) {
+    if (may_be_lock(tables, one) && function(one)) any = true;
   }
-  if (!waits) return;
+  return any;
+}
+
+// libc has the thread's id in another register, or on the stack beside addresses whose halves may
+// be the same number. It may be made ready as a lock's new value.
+void renew_ids_at_hand(const Tables& tables, const Thread& thread) {
+  auto& registers = registers_of(thread);
+  const bool is_busy = is_of_locks(tables, registers[reg_rip]);
+  const bool has_id = any_lock_at_hand(tables, thread, [&](const uint64_t& at) {
+    if (is_busy && is_known_lock(at, ids)) return true;
+    return &at == &registers[reg_rdi] && may_be_known_lock(at) && is_at_call(registers[reg_rip]);
+  });
+  if (!has_id) return;
+  const uint32_t now = ids.renewed(thread.tid);
   for (uint64_t& one : registers) {
-    if (one == thread.tid) one = ids.renewed(thread.tid);
+    if ((one & ~uint64_t{has_waiters}) == thread.tid) one = (one & has_waiters) | now;
   }
   auto* const stack = reinterpret_cast<uint64_t*>(registers[reg_rsp]);
   for (uint64_t* at = stack; at < stack + 16; ++at) {
     if (is_address(tables, *at)) continue;
     auto* const halves = reinterpret_cast<uint32_t*>(at);
     for (int i = 0; i < 2; ++i) {
-      if (halves[i] == thread.tid) halves[i] = ids.renewed(thread.tid);
+      if ((halves[i] & ~has_waiters) == thread.tid) halves[i] = (halves[i] & has_waiters) | now;
     }
   }
+}
+
+void renew_locks_at_hand(const Tables& tables, const Thread& thread) {
+  any_lock_at_hand(tables, thread, [&](uint64_t at) {
+    renew_lock_under_way(at, thread.tid, ids);
+    return true;
+  });
 }
 
 // The thread in which glibc runs functions of timers (SIGEV_THREAD) blocks signal 32, which glibc
 // hides from programs.
 bool may_run_timers(const Thread& thread) { return (thread.mask >> 31 & 1) != 0; }
-
-bool is_of_libc(const char* path) {
-  const char* name = last_part(path);
-  return begins_with(name, "libc.so") || begins_with(name, "libc-") || begins_with(name, "librt");
-}
 
 // glibc tells the kernel this thread's id with each new timer. It keeps the id beside the word of
 // pthread_once by which the thread was started, in variables that have no names in the library.
@@ -211,10 +242,11 @@ void start_threads(const Tables& tables, Trouble& trouble) {
 uint32_t new_thread_id(uint32_t before) { return ids.holds(before) ? ids.renewed(before) : 0; }
 
 void renew_thread_ids(const Tables& tables) {
+  for (const Thread& thread : tables.threads) renew_ids_at_hand(tables, thread);
   for (const Thread& thread : tables.threads) {
     auto* word = reinterpret_cast<uint32_t*>(thread.clear_tid);
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
-    renew_under_way(tables, thread);
+    renew_locks_at_hand(tables, thread);
     if (may_run_timers(thread)) renew_timer_thread(tables, thread.tid);
   }
   for (const Run& run : tables.runs) {

@@ -109,13 +109,23 @@ uint32_t NewIds::renewed(uint32_t before) const {
   return before;
 }
 
-bool renew_lock_under_way(uint64_t at, uint32_t owner, const NewIds& ids) {
+bool may_be_known_lock(uint64_t at) {
+  const auto& mutex = *reinterpret_cast<const Mutex*>(at);
+  return (mutex.kind & ~kind_known) == 0 && lock_knows(mutex);
+}
+
+bool is_known_lock(uint64_t at, const NewIds& ids) {
+  const auto& mutex = *reinterpret_cast<const Mutex*>(at);
+  const auto is_owner = [&](uint32_t id) { return id == 0 || ids.holds(id); };
+  return may_be_known_lock(at) && mutex.users <= threads_max && is_owner(mutex.lock & lock_owner) &&
+         (is_owner(mutex.owner) || mutex.owner == inconsistent);
+}
+
+void renew_lock_under_way(uint64_t at, uint32_t owner, const NewIds& ids) {
   auto& mutex = *reinterpret_cast<Mutex*>(at);
-  if ((mutex.kind & ~kind_known) != 0 || !lock_knows(mutex)) return false;
-  if (owner_of(mutex) != owner || is_held(mutex)) return true;
+  if (!may_be_known_lock(at) || owner_of(mutex) != owner || is_held(mutex)) return;
   if (mutex.owner == owner) mutex.owner = ids.renewed(owner);
   mutex.lock = (mutex.lock & ~lock_owner) | ids.renewed(owner);
-  return true;
 }
 
 void renew_locks(const LockRange& range, const NewIds& ids) {

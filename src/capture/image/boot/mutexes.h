@@ -29,9 +29,15 @@ struct LockRange {
   uint64_t start = 0, end = 0, readable_end = 0;
 };
 
-// Whether a mutex is there whose owner the kernel knows, too. Renews its owner where the kernel has
-// it already, or still, and libc's fields do not. Before renew_locks(), which passes over these.
-bool renew_lock_under_way(uint64_t at, uint32_t owner, const NewIds& ids);
+// Whether a mutex is there whose owner the kernel knows, too: by its kind alone.
+bool may_be_known_lock(uint64_t at);
+// By all its fields: free, held, or about to be either. False where a thread of another process has
+// it. Before the first owner is renewed.
+bool is_known_lock(uint64_t at, const NewIds& ids);
+
+// Renews the owner of such a mutex where the kernel has it already, or still, and libc's fields do
+// not. Before renew_locks(), which passes over these.
+void renew_lock_under_way(uint64_t at, uint32_t owner, const NewIds& ids);
 
 // Renews the owner of each lock of glibc that is held by one of the old ids and begins in this
 // range. Nothing tells where locks lie, and data of the program may look like a lock. So only what
