@@ -116,9 +116,10 @@ std::optional<Error> Directory::given_up(VersionNumber version) const {
   return Error(Code::io, text.substr(0, text.find('\n')));
 }
 
-bool Directory::has_part(VersionNumber version, NodeId part) const {
+bool Directory::may_have_part(VersionNumber version, NodeId part) const {
   const std::string folder = format::version_folder(job_, version);
-  return tier_->get(format::manifest_name(folder, part), format::manifest_bytes_max).ok();
+  const auto manifest = tier_->get(format::manifest_name(folder, part), format::manifest_bytes_max);
+  return manifest.ok() || manifest.error().code() != Code::not_found;
 }
 
 // A folder without a record is the rest of a version that was not finished.

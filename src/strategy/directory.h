@@ -42,8 +42,8 @@ class Directory {
   // Why a version without a record is never finished: a writer of it has failed, and said so.
   std::optional<Error> given_up(VersionNumber version) const;
 
-  // The manifest of a part has its name.
-  bool has_part(VersionNumber version, NodeId part) const;
+  // True also where nobody can tell whether the manifest is there.
+  bool may_have_part(VersionNumber version, NodeId part) const;
 
   // The rest is rank 0's.
   // Takes the job's lock, and removes what an interrupted writer left. Errors: busy (also: the

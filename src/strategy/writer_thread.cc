@@ -89,7 +89,8 @@ void WriterThread::run(const store::VersionInfo& info) {
   if (status.ok() && part.error()) status = *part.error();
   keep(status, *ended_);
   const std::uint64_t written = clock.monotonic_ns();
-  if (status.ok()) {
+  const bool finishes = status.ok();
+  if (finishes) {
     status = attempt([&] {
       const auto finished = part.finish(expected_);
       return finished.ok() ? Status() : Status(finished.error());
@@ -98,7 +99,8 @@ void WriterThread::run(const store::VersionInfo& info) {
   report_.open_ns = opened - began;
   report_.write_ns = written - opened;
   report_.close_ns = clock.monotonic_ns() - written;
-  if (!status.ok() && !ranks_.directory.has_part(info.version, info.node)) {
+  // A version whose parts all have their manifests may be recorded, though this writer has failed.
+  if (!status.ok() && !(finishes && ranks_.directory.may_have_part(info.version, info.node))) {
     (void)attempt([&]() -> Status {
       (void)part.remove();  // a full disk has room for the mark
       return store::set_aside(ranks_.directory.tier(), ranks_.directory.job(), info.version,

@@ -93,6 +93,7 @@ class Job {
   std::uint64_t elements = 600'000;  // of the global array: some MiB
   // More lines of the configuration, the last of them in [strategy].
   std::string settings;
+  int piece_mib = 1;  // of 8 MiB of buffers
   OpenTier open_tier = open_files;
   bool has_transport = true;
   std::optional<int> sees_another;  // this rank has another directory there
@@ -156,7 +157,8 @@ class Job {
     const std::string text = "[job]\nname = \"job\"\n[storage]\ndir = \"" + folder_ +
                              "/store\"\n[durable]\ndir = \"" +
                              (rank == sees_another ? folder_ + "/other" : shared()) +
-                             "\"\n[pool]\nbuffer_mib = 1\n[strategy]\nbuffer_mib = 8\n" + settings;
+                             "\"\n[pool]\nbuffer_mib = " + std::to_string(piece_mib) +
+                             "\n[strategy]\nbuffer_mib = 8\n" + settings;
     auto config = parse_config(text, "test");
     EXPECT_TRUE(config.ok()) << config.error().to_string();
     client::JobStart start;
