@@ -152,11 +152,11 @@ def test_sigusr1_and_checkpoint_ask_for_versions(world, start, mpi):
 def test_status_and_top_show_the_job(world, start):
     job = start(MPIS[0], FOREVER)
     job.line(r"^version 2 ")
+    wait_for(lambda: world.json("status")["disk"]["written_bytes"] > 0, "bytes on the disk")
     status = world.json("status")
     heat, = status["jobs"]
     assert (heat["job"], heat["ranks"], heat["connected"], heat["dir"]) == ("heat", 2, 2,
         str(world.dir))
-    assert status["disk"]["written_bytes"] > 0
     found = {one["check"]: one["found"] for one in
              json.loads(world.run("doctor", "--quick", "--json").stdout)["checks"]}
     assert status["disk"]["io_uring"] == (found["io_uring"] == "used"), (status["disk"], found)

@@ -59,12 +59,12 @@ def has_stopped(world, running):
     return None if found is True else found[0]
 
 
-def same_output(world, env, meanwhile=None, words=None, before=()):
+def same_output(world, env, meanwhile=None, words=None, before=(), interval=0.15):
     """Ends by itself, and its output is that of an undisturbed run. Returns what was told."""
     words = words or [*program(world, STEPS), SHORT]
     expected, out = undisturbed(words, world.folder), world.folder / "out"
     with open(out, "wb") as file:
-        running = start(world, words, "--job", "app", "--fresh", "--interval", 0.15, "--retries",
+        running = start(world, words, "--job", "app", "--fresh", "--interval", interval, "--retries",
                         40, out=file, env=env, before=before)
         if meanwhile:
             meanwhile(running)

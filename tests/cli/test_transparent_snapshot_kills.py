@@ -36,7 +36,7 @@ def test_kill_of_the_snapshot_at(world, point):
     forks(world, pool_mib=4)  # no message to the agent has all of the image
     killed = []
     told = same_output(world, failpoint(point, "stop", 1), kill_snapshots(world, killed),
-                       [*program(world, REWRITES), 300])
+                       [*program(world, REWRITES), 300], interval=1)  # its memory is there
     assert len(killed) == 1 and "restart 1" not in told, told
     assert "agent" not in told, told  # it lives, and has lost nothing
     if point != "image.forked":
