@@ -10,9 +10,8 @@ Fault Faults::next(const std::string& what) {
   const std::lock_guard lock(mutex_);
   ++calls_;
   if (stopped_) return Fault::stop;
-  const bool is_chosen = calls_ >= plan_.at && calls_ - plan_.at < plan_.calls;
-  if (plan_.fault == Fault::none || !is_chosen) return Fault::none;
-  if (calls_ == plan_.at) chosen_ = what;
+  if (plan_.fault == Fault::none || calls_ != plan_.at) return Fault::none;
+  chosen_ = what;
   stopped_ = plan_.fault == Fault::stop || plan_.fault == Fault::stop_midway;
   return plan_.fault;
 }

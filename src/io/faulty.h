@@ -34,8 +34,7 @@ enum class Fault {
 
 struct FaultPlan {
   Fault fault = Fault::none;
-  std::uint64_t at = 0;     // which call, from 1
-  std::uint64_t calls = 1;  // in a row that go wrong, from that one on
+  std::uint64_t at = 0;  // which call, from 1
 };
 
 // Shared by the wrappers of one machine. Any thread.
