@@ -19,6 +19,8 @@ namespace {
 constexpr uint64_t stack_bytes = 16 << 10;
 constexpr uint32_t rseq_signature = 0x53053053;
 constexpr uint64_t lock_bytes = 40;
+constexpr uint64_t robust_place = 32;  // in a lock: the next one in the list
+constexpr uint64_t near_bytes = 4096;
 constexpr uint32_t once_done = 2;             // of pthread_once
 constexpr uint32_t has_waiters = 0x80000000;  // FUTEX_WAITERS
 
@@ -125,11 +127,35 @@ bool is_of_libc(const char* path) {
 }
 
 // Before glibc 2.34 locks have a library of their own.
-bool is_of_locks(const Tables& tables, uint64_t instruction) {
-  const Area* area = area_at(tables, instruction);
-  if (area == nullptr || area->file == no_index) return false;
+bool is_of_locks(const Tables& tables, const Area* area) {
+  if (area == nullptr || area->file == no_index || (area->protection & PROT_READ) == 0)
+    return false;
   const char* path = tables.text(tables.files[area->file].path);
   return is_of_libc(path) || begins_with(last_part(path), "libpthread");
+}
+
+// Whether it is libc's, and code near by reads the thread's id out of its block, as that of locks
+// does and that of copies and of input and output does not.
+bool reads_id_near(const Tables& tables, const Thread& thread, uint64_t instruction) {
+  const Area* area = area_at(tables, instruction);
+  if (!is_of_locks(tables, area)) return false;
+  const auto place = static_cast<uint32_t>(thread.clear_tid - thread.fs);
+  const auto* at = reinterpret_cast<const uint8_t*>(instruction - near_bytes);
+  const auto* const end = reinterpret_cast<const uint8_t*>(instruction + near_bytes);
+  const auto* const first = reinterpret_cast<const uint8_t*>(area->start + 8);
+  const auto* const last = reinterpret_cast<const uint8_t*>(area->end - sizeof place);
+  for (at = at < first ? first : at; at < end && at < last; ++at) {
+    const bool is_in_block = at[-1] == 0x25 && (at[-4] == 0x64 || at[-5] == 0x64);
+    if (is_in_block && memcmp(at, &place, sizeof place) == 0) return true;  // %fs:place
+  }
+  return false;
+}
+
+// libc notes each robust mutex that it takes or gives back, and how its list goes on from there.
+bool is_noted(const Thread& thread, uint64_t lock) {
+  if (thread.robust_list == 0) return false;
+  const auto* const list = reinterpret_cast<const uint64_t*>(thread.robust_list);
+  return (list[2] & ~uint64_t{1}) == lock + robust_place;
 }
 
 uint64_t (&registers_of(const Thread& thread))[registers_count] {
@@ -150,9 +176,9 @@ bool any_lock_at_hand(const Tables& tables, const Thread& thread, Function funct
 // be the same number. It may be made ready as a lock's new value.
 void renew_ids_at_hand(const Tables& tables, const Thread& thread) {
   auto& registers = registers_of(thread);
-  const bool is_busy = is_of_locks(tables, registers[reg_rip]);
+  const bool reads_id = reads_id_near(tables, thread, registers[reg_rip]);
   const bool has_id = any_lock_at_hand(tables, thread, [&](const uint64_t& at) {
-    if (is_busy && is_known_lock(at, ids)) return true;
+    if (is_noted(thread, at) || (reads_id && is_known_lock(at, ids))) return true;
     return &at == &registers[reg_rdi] && may_be_known_lock(at) && is_at_call(registers[reg_rip]);
   });
   if (!has_id) return;
