@@ -64,8 +64,8 @@ def same_output(world, env, meanwhile=None, words=None, before=(), interval=0.15
     words = words or [*program(world, STEPS), SHORT]
     expected, out = undisturbed(words, world.folder), world.folder / "out"
     with open(out, "wb") as file:
-        running = start(world, words, "--job", "app", "--fresh", "--interval", interval, "--retries",
-                        40, out=file, env=env, before=before)
+        running = start(world, words, "--job", "app", "--fresh", "--interval", interval,
+                        "--retries", 40, out=file, env=env, before=before)
         if meanwhile:
             meanwhile(running)
         _, told = running.communicate(timeout=100)
