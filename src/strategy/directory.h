@@ -42,7 +42,7 @@ class Directory {
   // Why a version without a record is never finished: a writer of it has failed, and said so.
   std::optional<Error> given_up(VersionNumber version) const;
 
-  // True also where nobody can tell whether the manifest is there.
+  // False only if the manifest is certainly not there.
   bool may_have_part(VersionNumber version, NodeId part) const;
 
   // The rest is rank 0's.

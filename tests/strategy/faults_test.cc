@@ -119,8 +119,8 @@ TEST_P(RanksThatWrite, FailAlikeAtEveryCallOfOneOfThem) {
   }
 }
 
-// The ring has room for more requests than there are buffers, and the last of them may end only
-// where somebody waits for it.
+// There are fewer buffers than the ring takes requests, and a request may end only once the writer
+// waits for it.
 TEST_P(RanksThatWrite, WaitForBuffersThatAreOnTheirWay) {
   Job job(GetParam());
   Disk disk(job);
