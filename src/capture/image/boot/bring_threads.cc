@@ -99,13 +99,6 @@ LockRange lock_range(const Area& area, const Run& run) {
   return LockRange{run.address, end, more ? end + page_bytes : end};
 }
 
-// Whether this is a system call, or the instruction behind one.
-bool is_at_call(uint64_t instruction) {
-  constexpr uint16_t call = 0x050f;
-  const auto* at = reinterpret_cast<const uint16_t*>(instruction);
-  return at[0] == call || at[-1] == call;
-}
-
 bool may_be_lock(const Tables& tables, uint64_t at) {
   const auto ends_before = [&](const Run& run) { return end_of(run) <= at; };
   const Run* run = find_first(tables.runs, ends_before);
@@ -120,6 +113,16 @@ const Area* area_at(const Tables& tables, uint64_t value) {
   return area != tables.areas.end() && area->start <= value ? area : nullptr;
 }
 bool is_address(const Tables& tables, uint64_t value) { return area_at(tables, value) != nullptr; }
+
+// Whether this is a system call, or the instruction behind one. The vdso has no file, and is not
+// back yet.
+bool is_at_call(const Tables& tables, uint64_t instruction) {
+  const Area* area = area_at(tables, instruction);
+  if (area == nullptr || area->file == no_index) return false;
+  constexpr uint16_t call = 0x050f;
+  const auto* at = reinterpret_cast<const uint16_t*>(instruction);
+  return at[0] == call || at[-1] == call;
+}
 
 bool is_of_libc(const char* path) {
   const char* name = last_part(path);
@@ -152,8 +155,8 @@ bool reads_id_near(const Tables& tables, const Thread& thread, uint64_t instruct
 }
 
 // libc notes each robust mutex that it takes or gives back, and how its list goes on from there.
-bool is_noted(const Thread& thread, uint64_t lock) {
-  if (thread.robust_list == 0) return false;
+bool is_noted(const Tables& tables, const Thread& thread, uint64_t lock) {
+  if (!is_address(tables, thread.robust_list)) return false;
   const auto* const list = reinterpret_cast<const uint64_t*>(thread.robust_list);
   return (list[2] & ~uint64_t{1}) == lock + robust_place;
 }
@@ -177,13 +180,16 @@ bool any_lock_at_hand(const Tables& tables, const Thread& thread, Function funct
 void renew_ids_at_hand(const Tables& tables, const Thread& thread) {
   auto& registers = registers_of(thread);
   const bool reads_id = reads_id_near(tables, thread, registers[reg_rip]);
+  const bool is_call = is_at_call(tables, registers[reg_rip]);
   const bool has_id = any_lock_at_hand(tables, thread, [&](const uint64_t& at) {
-    if (is_noted(thread, at) || (reads_id && is_known_lock(at, ids))) return true;
-    return &at == &registers[reg_rdi] && may_be_known_lock(at) && is_at_call(registers[reg_rip]);
+    if (is_noted(tables, thread, at) || (reads_id && is_known_lock(at, ids))) return true;
+    return &at == &registers[reg_rdi] && may_be_known_lock(at) && is_call;
   });
   if (!has_id) return;
   const uint32_t now = ids.renewed(thread.tid);
-  for (uint64_t& one : registers) {
+  for (int i = 0; i < reg_rsp; ++i) {  // behind these: the stack, the instruction, flags
+    uint64_t& one = registers[i];
+    if (is_call && (i == reg_rax || i == reg_rsi)) continue;  // which call it is
     if ((one & ~uint64_t{has_waiters}) == thread.tid) one = (one & has_waiters) | now;
   }
   auto* const stack = reinterpret_cast<uint64_t*>(registers[reg_rsp]);
